@@ -34,6 +34,7 @@ SPARE = 20
 # use Polars while they are collected: its threads would not survive a fork
 THREADED = ("tests/unit/data/test_strange_input.py",)
 FILES = 8  # of tests that are collected anew for a mutant that takes effect at import
+READING = 1.0  # seconds that a test takes which reads the source
 RECORDING = 1200  # seconds of processor time for the tests of one file, at most
 
 
@@ -181,7 +182,9 @@ class Bench:
             order = quickest(self.calling(mutation), seconds)
 
             def act(slot: int, mutation=mutation, source=source, swaps=swaps, order=order) -> int:
-                self._mutate(slot, mutation, source)
+                package = self._mutate(slot, mutation, source) / "mtcd"
+                # for tests that read the source
+                sys.modules["mtcd"].__file__ = str(package / "__init__.py")
                 for function, code in swaps:
                     function.__code__ = code
                 return session.run(order)
@@ -246,13 +249,15 @@ class Bench:
 
     def calling(self, mutation: Change) -> dict[str, float]:
         """The tests that call the function, and how long they take; outside of functions, all that
-        call something of the module."""
+        call something of the module. Those that read the source come with them."""
+        readers = dict.fromkeys(mutation.readers, READING)
         if mutation.function:
-            return self.callers.get(self._call(mutation), {})
+            return self.callers.get(self._call(mutation), {}) | readers
+
         mine = [
             tests for call, tests in self.callers.items() if call.startswith(self._call(mutation))
         ]
-        return {name: spent for tests in mine for name, spent in tests.items()}
+        return {name: spent for tests in mine for name, spent in tests.items()} | readers
 
 
 def _check_threads() -> None:

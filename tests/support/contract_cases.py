@@ -51,6 +51,18 @@ TRAININGS = [
     EngineCase("mtcd optimal", RIDGE, {**TOKENS, "combine": "optimal"}, changes=AT_SERVER),
     EngineCase("svfl", MULTINOMIAL, ROUNDS),
     EngineCase("svfl in batches", RIDGE, {**ROUNDS, "batch": 6}),
+    EngineCase(
+        "svfl accelerated",
+        LOGISTIC,
+        {"kind": "svfl", "acceleration": "conjugate", "local_solver": "majorise"},
+        changes=AT_SERVER,
+    ),
+    EngineCase(
+        "masked accelerated rounds",
+        RIDGE,
+        {**ROUNDS, "acceleration": "momentum"},
+        changes={**MASKED, **AT_SERVER},
+    ),
     EngineCase("masked tokens", LOGISTIC, {**TOKENS, "combine": "cluster"}, "path", changes=MASKED),
     EngineCase(
         "masked batches", LOGISTIC, {**TOKENS, "combine": "cluster", "batch": 7}, changes=MASKED

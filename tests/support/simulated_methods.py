@@ -55,6 +55,10 @@ CASES: dict[str, tuple[Method, Glm, list[Change]]] = {
     "changes": (MTCD(tokens=2, hops=3, stepsize=0.02), RIDGE, CHANGES),
     "lone changes": (STCD(stepsize=0.02), RIDGE, CHANGES),
     "lone accelerated changes": (lone_tour("momentum"), RIDGE, CHANGES),
+    "svfl conjugate": (SVFL(stepsize=0.02, acceleration="conjugate"), RIDGE, []),
+    "svfl adaptive": (SVFL(stepsize=1e-3, acceleration="conjugate", adaptive=True), RIDGE, []),
+    "svfl momentum": (SVFL(stepsize=0.01, acceleration="momentum"), LASSO, []),
+    "svfl anderson changes": (SVFL(stepsize=0.01, acceleration="anderson"), RIDGE, CHANGES),
     "svfl changes": (SVFL(stepsize=0.01), RIDGE, CHANGES),
 }
 

@@ -7,7 +7,6 @@ from mtcd.config.method_schema import MethodSection, section_for
 from mtcd.config.section import Section
 from mtcd.methods.default import default_method
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.privacy.settings import Privacy
 from mtcd.training.kinds import kind_of
 
@@ -19,7 +18,7 @@ def method_section(method: Method) -> MethodSection:
         if hasattr(method, name):
             settings[name] = getattr(method, name)
 
-    if isinstance(method, MTCD) and method.adaptive:
+    if method.acceleration is not None and method.chooses_steps:
         settings |= {"stepsize": "auto"}
     if not has_depth(settings.get("acceleration")):  # a note would say that it has no effect
         settings.pop("depth", None)

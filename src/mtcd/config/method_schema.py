@@ -80,7 +80,8 @@ class MethodSection(Alternatives):
     acceleration: str | None = None
     """with `walk: tour`: each tour (stcd) or sync (mtcd; a token per cluster, `hops` no less than
     the longest tour) starts from a mix of the last ones (ours, see
-    [beyond.md](beyond.md#accelerated-tours)). `conjugate`: the best mix, two updates of every
+    [beyond.md](beyond.md#accelerated-tours)); in svfl each
+    [round](beyond.md#accelerated-rounds). `conjugate`: the best mix, two updates of every
     client a tour, at its first and its last visit; not with l1. `momentum`: further along the last
     way; for l1 too. `anderson`: extrapolation, undone where it does not help"""
     depth: Whole | None = None
@@ -105,11 +106,13 @@ class MethodSection(Alternatives):
     paper; these messages are on the ledger. `false`: the token starts at 0, and holds nothing of a
     client before its first visit"""
     transport: str = "float64"
-    """the form in which aggregates travel: `float64`, or `float32` for half the bytes. Parties
-    compute in double precision, and every message between two parties rounds its aggregate. On a
-    ridge problem (N = 500, 10 clients in a cycle) both reached a gap of 1e-9 after the same 225
-    hops. Not with `acceleration` or `combine: optimal`; split networks always send float32.
-    [CONTRIBUTING.md](../CONTRIBUTING.md) says how to add another"""
+    """the form in which aggregates travel: `float64`, or for half the bytes `float32`, or with
+    `acceleration` `delta32`. Parties compute in double precision. `float32` rounds every aggregate
+    on its way: on a ridge problem (N = 500, 10 clients in a cycle) it reached a gap of 1e-9 after
+    the same 225 hops. `delta32` sends the change since the last message over a link, so that what
+    is rounded becomes small with the changes (see
+    [beyond.md](beyond.md#half-the-bytes)). Neither with `combine: optimal`; split networks always
+    send float32. [CONTRIBUTING.md](../CONTRIBUTING.md) says how to add another"""
     local_solver: str = "gradient"
     """of linear models. `gradient`: the Q local updates are gradient steps on f, as in the paper.
     `majorise` (ours): they are steps on the quadratic upper bound of f at the token that arrived,
@@ -117,7 +120,7 @@ class MethodSection(Alternatives):
     products with the block, whatever Q, and f never rises for step sizes up to 1/L_k. The optimum
     is the same. For the squared loss both are the same thing; for others a training takes some more
     hops (0 to 50% in our trials with conjugate tours) and a half to a sixth of the computing time.
-    Not with `batch`"""
+    Not with `batch`; in svfl only with `acceleration`"""
 
     @classmethod
     def chosen(cls, given: Mapping[str, Any]) -> type[Section]:

@@ -47,6 +47,8 @@ class VerticalDataset:
         The names of the features of each client, where these are columns of a table.
     table : VerticalData, optional
         The table with the columns as given, where these were prepared.
+    true_labels : array, optional
+        As in :class:`mtcd.VerticalData`.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class VerticalDataset:
     notes: tuple[str, ...] = ()
     columns: Mapping[str, tuple[str, ...]] | None = None
     table: VerticalData | None = None
+    true_labels: NDArray[np.generic] | None = None
 
     _labels_may_be_equal: ClassVar[bool] = False
 
@@ -111,7 +114,7 @@ class VerticalDataset:
         columns = dict(zip(data.clients, data.columns, strict=True))
         test = None if data.test is None else HeldOutDataset.from_table(data.test)
         table = None if data.preparations is None else data
-        return cls(features, data.labels, None, test, data.notes, columns, table)
+        return cls(features, data.labels, None, test, data.notes, columns, table, data.true_labels)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -171,7 +174,11 @@ class VerticalDataset:
             return replace(self.from_table(table), transforms=self.transforms)
         features = {client: take(values, others) for client, values in self.features.items()}
         test = HeldOutDataset(
-            features, self.labels[others], notes=(*self.notes, note), columns=self.columns
+            features,
+            self.labels[others],
+            notes=(*self.notes, note),
+            columns=self.columns,
+            true_labels=self._true_labels(others),
         )
         return replace(self._taken(rows, note), test=test)
 
@@ -187,7 +194,16 @@ class VerticalDataset:
                 taken, transforms=self.transforms, test=self.test, notes=(*taken.notes, note)
             )
         features = {client: take(values, rows) for client, values in self.features.items()}
-        return replace(self, features=features, labels=labels, notes=(*self.notes, note))
+        return replace(
+            self,
+            features=features,
+            labels=labels,
+            notes=(*self.notes, note),
+            true_labels=self._true_labels(rows),
+        )
+
+    def _true_labels(self, rows: Rows) -> NDArray[np.generic] | None:
+        return None if self.true_labels is None else self.true_labels[rows]
 
     def _check_transforms(self) -> None:
         for client, transform in (self.transforms or {}).items():

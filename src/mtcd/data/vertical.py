@@ -56,6 +56,9 @@ class VerticalData:
         The file of each client's columns, if they are from files.
     label_table : Path, optional
         The file of the labels, if they are from one.
+    true_labels : array, optional
+        The labels as they were, where ``labels`` had noise added: nothing but what stays with
+        their holder may be computed from them.
 
     Examples
     --------
@@ -77,6 +80,7 @@ class VerticalData:
     weights: Array | None = None
     tables: tuple[Path, ...] = ()
     label_table: Path | None = None
+    true_labels: NDArray[np.generic] | None = None
 
     _labels_may_be_equal: ClassVar[bool] = False
 
@@ -186,17 +190,26 @@ class VerticalData:
         """
         labels = self.labels[rows]
         weights = None if self.weights is None else self.weights[rows]
+        true_labels = None if self.true_labels is None else self.true_labels[rows]
         if self.raw is not None and self.preparations is not None:
             own = [note for note in self.notes if note not in self.preparations.notes]
             if like is not None:
-                return prepared(self.raw.take(rows), labels, (), like.preparations)
+                tested = prepared(self.raw.take(rows), labels, (), like.preparations)
+                return replace(tested, true_labels=true_labels)
             made = prepared(self.raw.take(rows), labels, own, weights=weights, tables=self.tables)
-            return replace(made, label_table=self.label_table)
+            return replace(made, label_table=self.label_table, true_labels=true_labels)
         taken = (block[rows] for block in self.blocks)
         blocks = tuple(X if is_sparse(X) else np.asfortranarray(X) for X in taken)
         if like is not None:
-            return HeldOut(self.clients, self.columns, blocks, labels, positions=self.positions)
-        return replace(self, blocks=blocks, labels=labels, weights=weights)
+            return HeldOut(
+                self.clients,
+                self.columns,
+                blocks,
+                labels,
+                positions=self.positions,
+                true_labels=true_labels,
+            )
+        return replace(self, blocks=blocks, labels=labels, weights=weights, true_labels=true_labels)
 
     def _check_test(self, test: VerticalData) -> None:
         if not isinstance(test, VerticalData) or test.test is not None:

@@ -19,8 +19,6 @@ from mtcd.federation.participant.kinds import REHEARSED_SAMPLES, party_kind, par
 from mtcd.federation.schema import Federation
 from mtcd.methods.messages import reads_objective
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd.combine import RULES
-from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
 
@@ -93,16 +91,8 @@ def _check_labels(federation: Federation, method: Method) -> None:
             f"the labels. If {labels.held_by!r} may share them with all parties, write "
             "'shared_with: parties'; if not, this federation cannot train."
         )
-    looks_at_loss = isinstance(method, MTCD) and (
-        method.acceleration or RULES[method.combine_rule].server_chooses
-    )
-    at_server = kind.labels_at_server or looks_at_loss
-    if federation.server is not None and at_server and "server" not in labels.shared_with:
-        what = kind.labels_at_server
-        if not what and federation.method.acceleration:
-            what = "acceleration"
-        elif not what:
-            what = f"combine: {federation.method.combine}"
+    what = kind.labels_at_server or method.loss_at_server
+    if federation.server is not None and what and "server" not in labels.shared_with:
         raise ConfigError(
             f"labels.shared_with: {what} takes the labels at the server too. If the server may "
             "know them, write 'shared_with: [parties, server]'."

@@ -48,6 +48,11 @@ class Method(ABC):
     """Whether clients take gradient steps of their own, which 2/L_k limits."""
     conditions: Conditions = NO_CONDITIONS
     """What a mode of privacy asks of a training: its end, its account, its notes."""
+    acceleration: str | None = None
+    """How tours, rounds or syncs are combined with earlier ones; None if they are not."""
+    loss_at_server = ""
+    """The setting by which the server computes the loss, and so needs the labels; empty where it
+    does not."""
     hides_objective = False
     """Whether aggregates that are received do not tell f, although they are of all samples."""
     chooses_steps = False
@@ -151,7 +156,13 @@ class Method(ABC):
         check_whole("method.local_updates", self.local_updates)
         if self.batch is not None:
             check_whole("method.batch", self.batch)
-        TRANSPORTS[self.transport]  # refuses an unknown name
+        transport = TRANSPORTS[self.transport]  # refuses an unknown name
+        # Without acceleration messages are sent anew when a party is down, or come another way.
+        if transport.keeps_differences and getattr(self, "acceleration", None) is None:
+            raise ConfigError(
+                f"method.transport: {self.transport} is for methods with acceleration: set "
+                "transport: float32."
+            )
         if self.schedule is not None and not isinstance(self.schedule, Schedule):
             raise ConfigError(f"method.schedule must be a Schedule(...), but is {self.schedule!r}.")
 

@@ -177,7 +177,7 @@ class Pilot:
         if self._seen is None or self._seen[0] != now:
             lost = self.status in (DIVERGED, "refused")
             gaps = [row.gap or 0.0 for row in self.rows]
-            jumps = isinstance(self.method, MTCD) and self.method.acceleration is not None
+            jumps = self.method.acceleration is not None
             self._seen = (
                 now,
                 forecast([row.iteration for row in self.rows], gaps, self.task.target, lost, jumps),

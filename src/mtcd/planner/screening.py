@@ -48,8 +48,9 @@ def score(task: PlanTask, method: Method) -> float:
     else:
         curvature = float(task.smoothness.blocks.mean())
         done = 1.0 - (1.0 - min(1.0, resolved_stepsize(method) * curvature)) ** method.local_updates
+    if method.acceleration is not None:
+        done *= ACCELERATED
     if isinstance(method, MTCD):
-        done *= ACCELERATED if method.acceleration else 1.0
         rule = RULES[method.combine_rule]
         done *= 1.0 if rule.server_chooses else rule().weight(1, max(1, way.parallel))
     return way.distinct * done / max(price, 1e-12)
@@ -59,7 +60,7 @@ def kind(method: Method) -> tuple[object, ...]:
     """What makes a candidate another kind of thing, and not the same with other numbers."""
     if isinstance(method, MTCD):
         return method.kind, method.walk, method.acceleration, method.combine_rule, method.tokens
-    return (method.kind,)
+    return method.kind, method.acceleration
 
 
 def ordered(task: PlanTask, methods: Iterable[Method], until: float) -> list[Method]:

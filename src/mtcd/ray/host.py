@@ -251,7 +251,7 @@ class Host:
         for message in messages:
             transport = self._parties[message.sender].transport
             if transport is not None and message.sender != message.to:
-                message.payload = transport.received(transport.sent(message.payload))
+                message.payload = transport.passed(message.payload, message.sender, message.to)
             record(message, ledger)
             for recorder in recorders:
                 recorder.see(message)

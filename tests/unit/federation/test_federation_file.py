@@ -77,6 +77,7 @@ def test_split_networks_need_the_labels_at_the_server(tmp_path: Path) -> None:
     [
         {"combine": "optimal", "tokens": 2},
         {"acceleration": "momentum", "walk": "tour", "clusters": [["a", "b", "c"]]},
+        {"kind": "svfl", "acceleration": "conjugate"},
     ],
 )
 def test_syncs_that_look_at_the_objective_need_the_labels_at_the_server(

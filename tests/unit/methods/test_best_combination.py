@@ -14,7 +14,7 @@ import scipy.optimize
 import mtcd
 from mtcd.methods import optimal_weights as weighing
 from mtcd.methods import subspace
-from mtcd.methods.optimal_weights import Along, _without_negative, optimal_weights
+from mtcd.methods.optimal_weights import Along, optimal_weights, without_negative
 from mtcd.methods.subspace import best_weights
 from mtcd.methods.tours import conjugate
 from mtcd.methods.tours.anderson import best_weights as extrapolation
@@ -227,8 +227,8 @@ def test_the_penalty_s_curvature_has_no_negative_part() -> None:
     bend, expected = (
         (axes * np.array(values)) @ axes.T for values in ([-1e-3, 1.0, 2.0], [0.0, 1.0, 2.0])
     )
-    np.testing.assert_allclose(_without_negative(bend), expected, atol=1e-12)
-    assert np.isnan(_without_negative(np.full((2, 2), np.nan))).all()  # of a token that diverged
+    np.testing.assert_allclose(without_negative(bend), expected, atol=1e-12)
+    assert np.isnan(without_negative(np.full((2, 2), np.nan))).all()  # of a token that diverged
 
 
 SHAPES = [mtcd.Glm("ridge", l2=0.4), mtcd.Glm("logistic", l2=0.4), mtcd.Glm("multinomial", l2=0.4)]

@@ -83,10 +83,16 @@ TOUR: dict[str, Any] = {"walk": "tour", "combine": "cluster"}
         ),
         (lambda: with_masks(SVFL(transport="float32")), "masked sends integers"),
         (lambda: with_masks(STCD()), "stcd has no sums at a server"),
-        (lambda: with_masks(MTCD(2), "double-masked"), "use svfl, or mtcd with batch"),
+        (
+            lambda: with_masks(MTCD(2), "double-masked"),
+            "use svfl without acceleration, or mtcd with batch",
+        ),
         (lambda: with_masks(MTCD(2, combine="visitors")), "syncs that need the sum"),
         (lambda: with_masks(MTCD(2, combine="optimal")), "syncs that need the sum"),
-        (lambda: with_masks(MTCD(2, acceleration="anderson", **TOUR)), "syncs that need the sum"),
+        (
+            lambda: with_masks(MTCD(2, acceleration="conjugate", **TOUR)),
+            "acceleration: conjugate computes with small differences",
+        ),
     ],
 )
 def test_settings_that_exclude_each_other_are_refused(
@@ -252,7 +258,10 @@ def test_split_networks_refuse_what_is_for_linear_models() -> None:
     ("method", "named"),
     [
         (MTCD, ["features", "transport", "local_solver", "aggregation"]),
-        (SVFL, ["transport", "aggregation"]),
+        (
+            SVFL,
+            ["acceleration", "depth", "adaptive", "transport", "local_solver", "aggregation"],
+        ),
     ],
 )
 def test_settings_that_came_later_are_given_by_name(method: type[Method], named: list[str]) -> None:

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("cryptography")
@@ -20,8 +21,9 @@ from mtcd.protocol.former import ATTRIBUTES
 from mtcd.protocol.snapshots import restored
 from mtcd.protocol.state import Snapshot
 from mtcd.protocol.token import Token
-from recorded import RIDGE, TRAININGS, table
+from recorded import RIDGE, TRAININGS, recorded, table
 
+RECORDS = recorded()
 FORMER = Path(__file__).parents[2] / "support" / "former_checkpoints"
 SLOTS = {
     "stcd, ridge, cycle": set(),
@@ -60,10 +62,15 @@ def test_a_training_of_the_former_version_goes_on(name: str, tmp_path: Path) -> 
         return mtcd.train(table(model), model, network, method, stop, seed=5, **how)
 
     whole, resumed = trained(), trained(checkpoint=tmp_path, resume=True)
+    # the first 60 iterations are those of the NumPy that wrote the file: another one rounds the
+    # last bits otherwise
+    tolerance = RECORDS[name]["tolerance"]
     for client, theta in whole.parameters.items():
-        assert resumed.parameters[client].tobytes() == theta.tobytes()
+        np.testing.assert_allclose(
+            resumed.parameters[client], theta, rtol=tolerance, atol=tolerance
+        )
     assert resumed.ledger == whole.ledger
-    assert resumed.final.objective == whole.final.objective
+    assert resumed.final.objective == pytest.approx(whole.final.objective, rel=tolerance)
 
 
 def test_so_does_one_of_trees_whose_tokens_had_a_class_of_their_own(tmp_path: Path) -> None:
@@ -78,7 +85,7 @@ def test_so_does_one_of_trees_whose_tokens_had_a_class_of_their_own(tmp_path: Pa
     assert token.floats == 30 + 6
     resumed = trained(checkpoint=tmp_path, resume=True)
     assert resumed.ledger == whole.ledger
-    assert resumed.final.objective == whole.final.objective
+    assert resumed.final.objective == pytest.approx(whole.final.objective, rel=1e-9)
 
 
 def test_other_counts_of_attributes_are_refused() -> None:

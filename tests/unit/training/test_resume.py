@@ -47,6 +47,12 @@ MORE = {
         mtcd.SVFL(2, 0.005),
         mtcd.Stop(iterations=30),
     ),
+    "accelerated rounds": (
+        LOGISTIC,
+        "cycle",
+        mtcd.SVFL(acceleration="conjugate"),
+        mtcd.Stop(iterations=25),
+    ),
     "by cost": (LOGISTIC, "cycle", mtcd.MTCD(2, 3, 2, 0.01), mtcd.Stop(cost=3000)),
     "by epochs": (MULTINOMIAL, "cycle", mtcd.MTCD(2, 3, 2, 0.01, batch=7), mtcd.Stop(epochs=9)),
 }

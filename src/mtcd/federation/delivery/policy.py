@@ -9,7 +9,7 @@ waits for all parties that are down. The policies of the methods are in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtcd.protocol.codec.envelopes import End, Envelope, Terms
@@ -134,7 +134,7 @@ class RecoveryPolicy:
             delivery.conclude(end)
         delivery.commit()
 
-    def cut_at_end(self, messages: list[Message]) -> tuple[list[Message], End | None]:
+    def cut_at_end(self, messages: Sequence[Message]) -> tuple[Sequence[Message], End | None]:
         """The messages up to the first report at which the training ends, and that end."""
         delivery = self.delivery
         for count, message in enumerate(messages, 1):

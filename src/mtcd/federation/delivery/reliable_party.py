@@ -180,8 +180,9 @@ class ReliableParty:
 
     def decode(self, envelope: Envelope) -> None:
         """Replace arrays in their wire form by what the party computes with."""
-        if self.party.transport is not None:
-            envelope.message.payload = self.party.transport.received(envelope.message.payload)
+        if self.party.transport is not None and envelope.sender != self.number:
+            message = envelope.message
+            message.payload = self.party.transport.received(message.payload, envelope.sender)
 
     def run_party(self, envelope: Envelope) -> list[Message]:
         """Let the party process the message, and send what it answers. Returns the reports for the
@@ -214,7 +215,7 @@ class ReliableParty:
 
     # Messages to send
 
-    def send(self, messages: Iterable[Message], cause: Envelope | None) -> list[Message]:
+    def send(self, messages: Sequence[Message], cause: Envelope | None) -> list[Message]:
         """Put messages into the outbox; returns those for the monitor. ``cause``: the envelope that
         they answer.
 
@@ -222,7 +223,7 @@ class ReliableParty:
         engine, but nothing of it is sent: no party is to act on it.
         """
         reports = []
-        messages, end = self.policy.cut_at_end(list(messages))
+        messages, end = self.policy.cut_at_end(messages)
         for message in messages:
             if message.to == MONITOR:
                 reports.append(message)
@@ -240,7 +241,7 @@ class ReliableParty:
         """Put a message into the outbox, with the next sequence number."""
         to, policy, transport = message.to, self.policy, self.party.transport
         if transport is not None and to != self.number:
-            message.payload = transport.sent(message.payload)
+            message.payload = transport.sent(message.payload, to)
         sequence = self.sent.get(to, 0)
         self.sent[to] = sequence + 1
         term, terms = policy.term_of(iteration), policy.terms_to_send()

@@ -32,7 +32,7 @@ class Role:
     notes: tuple[str, ...] = ()
     evaluated_at_end: bool = False
     """Whether the label holder evaluates the model after the end: the objective, if no token
-    carries it, and the held-out samples."""
+    carries it, the held-out samples, and metrics on labels that it alone knows."""
     judged: bool = False
     """Whether the token tells if the training has diverged: the evaluation after the end is not
     needed for it."""

@@ -12,6 +12,7 @@ several proposals, the earliest iteration counts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mtcd.federation.delivery.policy import RecoveryPolicy
@@ -51,7 +52,7 @@ class InStep(Wait):
             self._propose(status)
             self.delivery.commit()
 
-    def cut_at_end(self, messages: list[Message]) -> tuple[list[Message], End | None]:
+    def cut_at_end(self, messages: Sequence[Message]) -> tuple[Sequence[Message], End | None]:
         until, end = super().cut_at_end(messages)
         request = self.delivery.stop_request
         # The iteration that was agreed on, with the status of whoever proposed it.

@@ -82,13 +82,13 @@ class TokenHost(Client):
             to = self.next_client(token)
             return [Message(number, to, token, floats, floats, self.unchanged)]
 
+        hop_floats = floats if plan.charges_hops else 0
         if plan.tokens_return:
-            return [Message(number, SERVER, token, floats, floats, self.unchanged)]
+            return [Message(number, SERVER, token, floats, hop_floats, self.unchanged)]
 
         # The sync does not need the aggregate: a signal goes up, and the paper charges the last hop
         # all the same.
-        charged = floats if plan.charges_hops else 0
-        return [Message(number, SERVER, self.done(token), 0, charged)]
+        return [Message(number, SERVER, self.done(token), 0, hop_floats)]
 
     def done(self, token: Token) -> Done:
         """The signal to the server that the token has made its S hops."""

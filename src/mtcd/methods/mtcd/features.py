@@ -99,6 +99,9 @@ class AccelerationKind(ABC):
     """Whether ``method.depth`` has an effect."""
     adapts = False
     """Whether it chooses step sizes and numbers of local updates if ``method.stepsize`` is auto."""
+    sums_suffice = False
+    """Whether the sum of all tokens is enough at the sync, so that it may be masked: a server needs
+    no other numbers, and no more digits than masks leave."""
     planned: ClassVar[frozenset[str]] = frozenset()
     """The objectives for which ``mtcd plan`` tries it: smooth, nonsmooth, or both."""
 

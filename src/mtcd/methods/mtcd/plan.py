@@ -73,6 +73,9 @@ class Plan:
     charges_hops: bool = True
     """Whether a visit ends with a hop; False for SVFL, where every round goes through the
     server."""
+    uploads_representations: bool = False
+    """Whether all clients upload at every sync, with the full batch too, as in SVFL of models
+    whose representations are not linear."""
 
     def stepsize_at(self, t: int) -> float:
         """The step size of iteration t."""
@@ -85,7 +88,7 @@ class Plan:
         # Only sums of linear representations follow from tokens: with several visitors, the average
         # of copies has another representation than the average of tokens, unless h_k is linear.
         follows = self.linear or self.combine.one_visitor
-        return self.batches.size is None and self.charges_hops and follows
+        return self.batches.size is None and not self.uploads_representations and follows
 
     @cached_property
     def weights(self) -> tuple[float, ...]:

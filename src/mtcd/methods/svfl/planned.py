@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from mtcd.methods.method import Method
+from mtcd.methods.method import Method, resolve_stepsize
+from mtcd.methods.mtcd.features import ACCELERATIONS
 from mtcd.methods.planned import Planned, PlanSetting
+from mtcd.methods.svfl.accelerated import accelerated_rounds
 from mtcd.methods.svfl.svfl import SVFL
 
 
@@ -13,13 +16,43 @@ class PlannedSVFL(Planned):
     """Rounds with a server: all clients move at once."""
 
     def candidates(self, setting: PlanSetting) -> Iterator[Method]:
-        """One step per round, or several smaller ones."""
+        """Accelerated rounds, then one step per round, or several smaller ones."""
         if not setting.server:
             return
 
+        if setting.batch is None:
+            yield from self._accelerated(setting)
         for Q in sorted({1, *setting.local_updates}):
             for part in setting.parts_together:
                 yield SVFL(Q, setting.together(part, Q), setting.batch)
 
+    def _accelerated(self, setting: PlanSetting) -> Iterator[Method]:
+        """With every acceleration that is planned for such a model."""
+        objective = "nonsmooth" if setting.smoothness.problem.nonsmooth else "smooth"
+        for name, made in ACCELERATIONS.usable().items():
+            if objective not in made.planned:
+                continue
+            if made.adapts:
+                adaptive = SVFL(acceleration=name)
+                yield resolve_stepsize(adaptive, setting.smoothness)[0]
+                continue
+            for part in setting.parts_together:
+                yield SVFL(1, setting.together(part, 1), acceleration=name)
+
+    def changed(self, setting: PlanSetting, method: Method) -> Iterator[Method]:
+        """The same with another number of steps, step size or depth."""
+        assert isinstance(method, SVFL)
+        if method.chooses_steps:
+            return
+
+        if method.acceleration is not None:
+            kind = ACCELERATIONS[method.acceleration]
+            most = kind.most_starts(accelerated_rounds(method))
+            for depth in (most + 3, max(1, most - 1)):
+                if kind.uses_depth and depth != most:
+                    yield replace(method, depth=depth)
+        yield from super().changed(setting, method)
+
 
 PLANNED = PlannedSVFL()
+"""Rounds."""

@@ -4,19 +4,22 @@ to all."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar
 
 from mtcd.core.arrays import Array
 from mtcd.core.checks import check_whole
+from mtcd.core.errors import ConfigError
 from mtcd.methods.messages import Messages, equipped
 from mtcd.methods.method import METHODS, NOT_IN_CONFIG, Stepsize, resolved_stepsize
+from mtcd.methods.mtcd.checks import GRADIENT
 from mtcd.methods.mtcd.combine.cluster import Cluster
 from mtcd.methods.mtcd.plan import Plan
 from mtcd.methods.mtcd.roaming import plan_roaming
 from mtcd.methods.mtcd.schedule import Schedule, scheduled
 from mtcd.methods.prices import Prices
 from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
+from mtcd.methods.svfl.accelerated import AcceleratedRounds, accelerated_rounds
 from mtcd.methods.token_method import TokenMethod
 from mtcd.network.changes import absences
 from mtcd.network.topology import Network
@@ -43,6 +46,9 @@ from mtcd.protocol.party import (
 from mtcd.protocol.transports.registry import DEFAULT
 from mtcd.protocol.updates import LocalUpdates
 from mtcd.theory.stepsize import Smoothness, StepsizeRules, theorem_limit
+
+LATER = frozenset({"acceleration", "depth", "adaptive", "local_solver"})
+"""Settings that SVFL has had since rounds can be accelerated."""
 
 
 @payload(7, "s>c")
@@ -89,8 +95,18 @@ class SVFL(TokenMethod):
         How the step size changes from epoch to epoch.
     fusion_updates : int, optional
         Of split networks: the steps of theta_0 at the server per round.
+    acceleration : 'conjugate', 'momentum' or 'anderson', optional
+        Ours: rounds start from a combination of the last ``depth``, as accelerated tours of MTCD
+        do; the full batch only.
+    depth : int, optional
+        How many earlier rounds an acceleration combines.
+    adaptive : bool, default False
+        Whether conjugate rounds choose step size, local updates and depth from their first round,
+        which takes ``stepsize``. So they do with stepsize 'auto', too.
     transport : 'float64' or 'float32', default 'float64'
         The form in which aggregates travel.
+    local_solver : 'gradient' or 'majorise', default 'gradient'
+        With ``acceleration``: as of :class:`mtcd.MTCD`.
     aggregation : 'plain', 'masked' or 'double-masked', default 'plain'
         Whether the server sees each upload, or their sum only; set by ``Privacy(aggregation=...)``.
 
@@ -106,7 +122,11 @@ class SVFL(TokenMethod):
     batch: int | None = None
     schedule: Schedule | None = None
     fusion_updates: int | None = None
+    acceleration: str | None = field(default=None, kw_only=True)
+    depth: int | None = field(default=None, kw_only=True)
+    adaptive: bool = field(default=False, kw_only=True, metadata=NOT_IN_CONFIG)
     transport: str = field(default=DEFAULT, kw_only=True)
+    local_solver: str = field(default=GRADIENT, kw_only=True)
     aggregation: ServerSum = field(default=PLAIN_SUM, kw_only=True, metadata=NOT_IN_CONFIG)
 
     def __post_init__(self) -> None:
@@ -114,22 +134,58 @@ class SVFL(TokenMethod):
         self.aggregation.check(self)
         if self.fusion_updates is not None:
             check_whole("method.fusion_updates", self.fusion_updates)
+        if self.acceleration is not None:
+            accelerated_rounds(self)  # refuses settings that do not go together
+            return
+
+        for name, unset in (("depth", None), ("adaptive", False), ("local_solver", GRADIENT)):
+            if getattr(self, name) != unset:
+                raise ConfigError(
+                    f"method.{name} of svfl is for accelerated rounds: set acceleration, or leave "
+                    f"{name} out."
+                )
+
+    def __repr__(self) -> str:
+        # checkpoints compare methods by their text, and those of before have none of the later ones
+        shown = []
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.name not in LATER or value != one.default:
+                shown.append(f"{one.name}={value!r}")
+        return f"SVFL({', '.join(shown)})"
 
     @property
     def kind(self) -> str:
         return "svfl"
 
     def describe(self) -> str:
-        shown = f"SVFL, Q={self.local_updates}"
-        return shown if self.batch is None else f"{shown}, B={self.batch}"
+        Q = "auto" if self.chooses_steps else self.local_updates
+        parts = [f"SVFL, Q={Q}"]
+        if self.batch is not None:
+            parts.append(f"B={self.batch}")
+        if self.acceleration is not None:
+            parts.append(accelerated_rounds(self).describe_acceleration())
+        return ", ".join(parts)
 
     def with_stepsize(self, stepsize: float) -> SVFL:
-        return replace(self, stepsize=stepsize)
+        return replace(self, stepsize=stepsize, adaptive=self.chooses_steps)
 
     warm_starts = True
     sums_uploads = True
 
+    @property
+    def chooses_steps(self) -> bool:  # type: ignore[override]
+        """Whether the acceleration chooses step sizes and local updates."""
+        return self.acceleration is not None and accelerated_rounds(self).chooses_steps
+
+    @property
+    def loss_at_server(self) -> str:  # type: ignore[override]
+        """The acceleration, which computes f at the server."""
+        return "" if self.acceleration is None else "acceleration"
+
     def stepsize_rules(self, smoothness: Smoothness) -> StepsizeRules:
+        if self.acceleration is not None:
+            return accelerated_rounds(self).stepsize_rules(smoothness)
         return StepsizeRules(theorem_limit(smoothness, 1, self.local_updates, self.batch))
 
     def stepsize_at(self, t: int, batches: Batches) -> float:
@@ -144,6 +200,9 @@ class SVFL(TokenMethod):
 
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
         self.check(network)
+        if self.acceleration is not None:
+            return self._rounds(network).parties(problem, network, seed)
+
         batches = Batches(problem.samples, self.batch, seed)
         clients = OnDemand(network.size, lambda k: SVFLClient(k, problem.client(k), self, batches))
         server = SVFLServer(network, batches.zeros(problem.outputs), batches)
@@ -159,12 +218,21 @@ class SVFL(TokenMethod):
         return equipped(self, Parties(clients, server, opening, summed=summed))
 
     def messages(self, network: Network, seed: int, samples: int, outputs: int = 1) -> Messages:
+        if self.acceleration is not None:
+            return self._rounds(network).messages(network, seed, samples, outputs)
         return RoundMessages(self, network, seed, samples, outputs)
+
+    def _rounds(self, network: Network) -> AcceleratedRounds:
+        """The tokens of accelerated rounds: one for each client."""
+        return accelerated_rounds(self, network.size)
 
     def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:
         """MTCD with one token per client, which stays there, and a sync after each visit: what SVFL
-        is for models whose representations are not linear."""
+        is for models whose representations are not linear, and for accelerated rounds."""
         self.check(network)
+        if self.acceleration is not None:
+            return self._rounds(network).plan(samples, outputs, network, seed)
+
         K = network.size
         alone = [[k] for k in range(K)]
         return Plan(
@@ -178,6 +246,7 @@ class SVFL(TokenMethod):
             outputs=outputs,
             schedule=self.schedule,
             charges_hops=False,
+            uploads_representations=True,
         )
 
 

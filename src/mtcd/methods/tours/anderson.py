@@ -30,6 +30,7 @@ DAMPING = 1e-6
 class Anderson(Acceleration):
     """Extrapolates over the last ``depth`` + 1 tours, now and then."""
 
+    sums_suffice = True
     # on smooth objectives conjugate tours were better in all experiments
     planned = frozenset({"nonsmooth"})
 

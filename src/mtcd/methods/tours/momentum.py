@@ -22,6 +22,7 @@ class Momentum(Acceleration):
     """Stores one tour; ``depth`` has no effect."""
 
     uses_depth = False
+    sums_suffice = True
     planned = frozenset({"smooth", "nonsmooth"})
 
     state_fields = ("tour", "a", "_last", "_value")

@@ -48,13 +48,15 @@ class Tours(Roles):
 
     ``name``: that of the acceleration in configs. ``depth``: the most tours or syncs that are
     combined. ``first``: above 0, the step size of the first tour, from which the acceleration
-    chooses those of the others.
+    chooses those of the others. ``unit``: above 0, the share of a change by which the transport of
+    the run is wrong.
     """
 
     name: str
     acceleration: type[Acceleration]
     depth: int
     first: float = 0.0
+    unit: float = 0.0
 
     def check(self, problem: Problem) -> None:
         """Reject a penalty that is not smooth, where the acceleration needs one that is."""
@@ -79,7 +81,10 @@ class Tours(Roles):
 
     def begin(self, z: Array, penalty: float, fit: Fit, tour: int) -> Acceleration:
         """A new acceleration that starts with this token."""
-        return self.acceleration(self.depth, z, penalty, fit, tour, self.first)
+        begun = self.acceleration(self.depth, z, penalty, fit, tour, self.first)
+        if self.unit:
+            begun.count_rounding(self.unit)
+        return begun
 
 
 def tours_of(plan: Plan) -> Tours:

@@ -303,9 +303,8 @@ class SplitServer(TokenServer):
         visited = {k for back in self.back.values() if isinstance(back, Done) for k in back.visited}
         self.back = {}
         self.t += 1
-        # With mini-batches all represent the next batch; svfl has no hops, so all uploads are its
-        # rounds.
-        all_upload = self.plan.batches.size is not None or not self.plan.charges_hops
+        # With mini-batches all represent the next batch; rounds of svfl upload with the full batch too.
+        all_upload = self.plan.batches.size is not None or self.plan.uploads_representations
         return self.ask(range(self.clients) if all_upload else visited)
 
     def combine(self, tokens: Sequence[Token]) -> None:

@@ -239,7 +239,8 @@ def split_parties(
         raise ConfigError(
             "stcd has no server to hold the running statistics of batch norm in the fusion module."
         )
-    if aggregation.hides_parts and plan.charges_hops and plan.batches.size is None:
+    uploads = plan.batches.size is not None or plan.uploads_representations
+    if aggregation.hides_parts and not uploads:
         raise ConfigError("privacy.aggregation: masked needs batch for split networks, or svfl.")
 
     fusion = fusion_plan(method, plan, network)

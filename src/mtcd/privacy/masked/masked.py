@@ -11,6 +11,7 @@ from mtcd.core.errors import ConfigError
 from mtcd.core.fixed_point import NARROW, WIDE
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.combine import RULES
+from mtcd.methods.mtcd.features import ACCELERATIONS
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.methods.server_sum import ServerSum
 from mtcd.network.topology import Network
@@ -93,18 +94,25 @@ class MaskedSum(ServerSum):
         """Reject syncs that need more than a sum, or whose tokens return to the server."""
         if self.double and method.batch is None:
             raise ConfigError(
-                "privacy.aggregation: double-masked is for uploads of representations: use svfl, "
-                "or mtcd with batch. Where tokens return to the server, use masked."
+                "privacy.aggregation: double-masked is for uploads of representations: use svfl "
+                "without acceleration, or mtcd with batch. Where tokens return to the server, use "
+                "masked."
             )
 
         rule = RULES[method.combine_rule]
         equal_weights = rule.same_everywhere and not rule.server_chooses
         # Weights that differ between clients, or are chosen from the tokens, need more than their
         # sum.
-        if method.acceleration is not None or (method.batch is None and not equal_weights):
+        if method.batch is None and not equal_weights:
             raise ConfigError(
                 "privacy.aggregation: masked is for syncs that need the sum of tokens or uploads "
-                "only: use batch, or combine: average or cluster, without acceleration."
+                "only: use batch, or combine: average or cluster."
+            )
+        if method.acceleration and not ACCELERATIONS[method.acceleration].sums_suffice:
+            raise ConfigError(
+                "privacy.aggregation: masked is for syncs that need the sum of tokens only, but "
+                f"acceleration: {method.acceleration} computes with small differences of models, "
+                "which masks would round: use momentum or anderson, or train without acceleration."
             )
 
     def check_network(self, method: Method, network: Network) -> None:

@@ -94,6 +94,8 @@ def test_everything_that_is_registered_can_be_loaded(group: str) -> None:
 def test_each_kind_says_what_it_needs(
     changes: dict[str, Any], packages: set[str], shares_labels: bool, tmp_path: Path
 ) -> None:
+    for package in packages:
+        pytest.importorskip(package)
     bundles = make_bundles(tmp_path, ("a", "b", "c"), alignment="hashed", **changes)
     config = bundles["b"].config
     always = {"cryptography", "msgpack"}

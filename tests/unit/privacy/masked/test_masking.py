@@ -284,7 +284,7 @@ def test_privacy_in_train_and_in_configs() -> None:
         (lambda: with_masks(MTCD(tokens=2, combine="visitors")), "average or cluster"),
         (lambda: with_masks(MTCD(tokens=2, combine="optimal")), "average or cluster"),
         (
-            lambda: with_masks(MTCD(clusters="auto", walk="tour", acceleration="momentum")),
+            lambda: with_masks(MTCD(clusters="auto", walk="tour", acceleration="conjugate")),
             "without acceleration",
         ),
         (lambda: with_masks(SVFL(transport="float32")), "leave method.transport"),
