@@ -93,7 +93,7 @@ def test_requests_to_a_peer_that_is_lost_end_without_an_answer(bundles: Path) ->
         assert until(lambda: a.seen == [("b", True)])
         answers = [a.ask("b") for _ in range(3)]
         assert until(lambda: len(kept) == 3)
-        b.loop.call(lambda: kept[1].answer(b"later"))
+        b.loop.call(lambda: kept[1].reply(b"later"))
         assert until(lambda: answers[1] == [b"later"])
         assert answers[0] == answers[2] == [], "the others are not answered yet"
 
@@ -294,7 +294,7 @@ def test_a_member_that_only_asks_and_reads_nothing_is_cut_off(bundles: Path) -> 
     change(bundles / "a", "message_mb: 256", "message_mb: 1")
     large = bytes(2**20)
     with (
-        Member(bundles / "a", lambda request: request.answer(large)) as a,
+        Member(bundles / "a", lambda request: request.reply(large)) as a,
         ByHand(address(bundles, "a"), bundles / "b") as b,
     ):
         b.say("b", "a")

@@ -116,12 +116,16 @@ def test_a_party_s_state_has_that_of_its_transport_if_there_is_one() -> None:
     party, again = Silent(), Silent()
     party.number = 4
     assert party.state() == {"number": 4}
-    party.transport, again.transport = Counting(), Counting()
-    party.transport.count = 3
+    transport, other = Counting(), Counting()
+    party.equip(transport)
+    again.equip(other)
+    transport.count = 3
     assert party.state() == {"number": 4, "transport": {"count": 3}}
     again.restore(party.state())
-    assert (again.number, again.transport.count) == (4, 3)
-    party.transport = Plain()
+    assert (again.number, other.count) == (4, 3)
+    party = Silent()
+    party.number = 4
+    party.equip(Plain())
     assert party.state() == {"number": 4}
     party.restore({"number": 5})
     assert party.number == 5

@@ -25,7 +25,7 @@ from mtcd.federation.credentials.authority import Authority
 from mtcd.federation.credentials.bundle import Bundle, read_bundle
 from mtcd.federation.credentials.certificates import issue, make_authority
 from mtcd.federation.credentials.private_files import write_files
-from mtcd.federation.delivery.codecs import decode_envelope
+from mtcd.federation.delivery.frames import decode_envelope
 from mtcd.federation.names import parse_address
 from mtcd.federation.node.node import Node
 from mtcd.federation.node.rpc import OK
