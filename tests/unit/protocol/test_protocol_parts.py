@@ -181,17 +181,17 @@ def test_a_transport_changes_tokens_in_place_and_copies_other_payloads() -> None
     transport = Counting()
     roaming = token(slots={"sync_change": np.array([1.0, 3.0]), "gains": np.ones(2)})
     roaming.aggregate = np.array([5.0, 7.0])
-    assert transport.sent(roaming) is roaming
+    assert transport.sent(roaming, 1) is roaming
     assert roaming.aggregate.tolist() == [10.0, 14.0]
     assert roaming.slots["sync_change"].tolist() == [2.0, 6.0]
     assert roaming.slots["gains"].tolist() == [1.0, 1.0]
-    assert transport.received(roaming).aggregate.tolist() == [5.0, 7.0]
+    assert transport.received(roaming, 1).aggregate.tolist() == [5.0, 7.0]
     upload = fresh(1.0, 2.0, penalty=3.0)
-    sent = transport.sent(upload)
+    sent = transport.sent(upload, 1)
     assert (sent.representation.tolist(), sent.penalty) == ([2.0, 4.0], 3.0)
     assert upload.representation.tolist() == [1.0, 2.0]
     for kept in (Share(1), Progress(1, 1, None, 0.0)):  # no aggregate, or none this time
-        assert transport.sent(kept) is kept
+        assert transport.sent(kept, 1) is kept
     assert transport.count == 3
     assert Transport.reads_objective
 
