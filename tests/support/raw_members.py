@@ -44,7 +44,7 @@ class Member:
     def _asked(self, request: Request) -> None:
         self.heard.append((request.sender, request.kind, request.body))
         if self._answer is None:
-            request.answer(b"here")
+            request.reply(b"here")
         else:
             self._answer(request)
 

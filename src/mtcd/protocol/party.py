@@ -17,7 +17,8 @@ from mtcd.core.arrays import Array
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.arrays import AggregateField, FusionField
 from mtcd.protocol.codec.fields import Optional
-from mtcd.protocol.codec.payloads import Payload, payload, stored
+from mtcd.protocol.codec.payloads import Payload, payload
+from mtcd.protocol.codec.stored import stored
 from mtcd.protocol.codec.types import Count, Iteration, Number, Parameters
 from mtcd.protocol.model import EpochLoss, Theta
 from mtcd.protocol.state import Snapshot, Stateful
@@ -120,7 +121,8 @@ class Party(Stateful, ABC):
     """A client or the server. Its state can be saved between two messages."""
 
     transport: Transport | None = None
-    """The transform of arrays that this party sends and receives; None: no transform."""
+    """The transform of arrays that this party sends and receives; None: no transform. See
+    ``equip``."""
     recovery: Recovery = Recovery.WAIT
     """A subclass does not inherit RESTART: it may have state that its base cannot undo."""
     uploads_recovery: str | None = None
@@ -140,16 +142,13 @@ class Party(Stateful, ABC):
         if cls.recovery is Recovery.RESTART and "recovery" not in vars(cls):
             cls.recovery = Recovery.WAIT
 
-    def state(self) -> dict[str, Any]:
-        state = super().state()
-        if self.transport is not None and self.transport.state_fields:
-            state["transport"] = self.transport.state()
-        return state
-
-    def restore(self, state: dict[str, Any]) -> None:
-        super().restore(state)
-        if self.transport is not None and self.transport.state_fields:
-            self.transport.restore(state["transport"])
+    def equip(self, transport: Transport | None) -> None:
+        """Transform arrays that this party sends and receives; what the transform remembers is
+        part of the party's state."""
+        self.transport = transport
+        if transport is not None and transport.state_fields:
+            own = type(self).state_fields
+            self.state_fields = (*own, "transport")  # type: ignore[misc]
 
     @abstractmethod
     def receive(self, message: Message) -> Sequence[Message]:

@@ -14,11 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.core.errors import MtcdError
-from mtcd.protocol.codec.payloads import SEQUENCES, STORED, parts_of
+from mtcd.protocol.codec.stored import PLAIN, described, is_described, made
 from mtcd.protocol.former import RECORDS, former_token, is_former
 from mtcd.protocol.state import Snapshot
-
-PLAIN = (type(None), bool, int, float, str)
 
 
 def take(value: Any) -> Snapshot:
@@ -60,14 +58,9 @@ class _Taking:
             return [self.plain(part) for part in value]
         if kind is dict:
             return {"dict": [[self.plain(key), self.plain(part)] for key, part in value.items()]}
-        if kind.__name__ in SEQUENCES:
-            return {
-                kind.__name__: [
-                    self.plain(part) for part in (value if kind is tuple else sorted(value))
-                ]
-            }
-        if STORED.get(kind.__name__) is kind:
-            return {kind.__name__: [self.plain(part) for part in parts_of(kind)(value)]}
+        found = described(kind)
+        if found is not None:
+            return {found.name: [self.plain(part) for part in found.parts(value)]}
         raise MtcdError(f"A {kind.__name__} cannot be kept in a checkpoint.")
 
     def _number(self, array: NDArray[Any]) -> int:
@@ -90,9 +83,8 @@ def _value(plain: Any, arrays: Mapping[str, Any]) -> Any:
     values = _value(parts, arrays)
     if kind == "dict":
         return dict(values)
-    if kind in SEQUENCES:
-        return SEQUENCES[kind](values)
     if is_former(kind, values):
         return former_token(kind, values)
-    made_by = STORED.get(kind) or RECORDS[kind]
-    return made_by(*values)
+    if is_described(kind):
+        return made(kind, values)
+    return RECORDS[kind](*values)

@@ -37,6 +37,19 @@ def rounded(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
+def duration(seconds: float) -> str:
+    """A measured or predicted time with three digits; a dash where there is none.
+
+    >>> duration(0.01234), duration(75), duration(float("inf"))
+    ('12.3 ms', '75 s', '-')
+    """
+    if not math.isfinite(seconds):
+        return "-"
+    if seconds < 1:
+        return f"{1e3 * seconds:.3g} ms"
+    return f"{seconds:,.3g} s"
+
+
 def _steers(character: str) -> bool:
     return character not in KEPT and unicodedata.category(character) in ("Cc", "Cf", "Cs")
 

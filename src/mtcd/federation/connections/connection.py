@@ -169,9 +169,9 @@ class Connection:
     def handled(self, frame: Frame) -> None:
         """Note that a frame is done with; from any thread."""
         with self._lock:
-            was_full = self.is_full
+            before = self.unread_bytes
             self.unread_bytes -= FRAME_COST_BYTES + len(frame.body)
-            has_room = was_full and not self.is_full
+            has_room = before > self._longest >= self.unread_bytes
         if has_room:
             self.attend(self)
 

@@ -90,9 +90,7 @@ class Handshake:
         Raises
         ------
         RefusedError
-            It never will be.
-        OSError
-            A host that was called does not accept connections.
+            It never will be. While ``is_connecting``: the host does not accept connections.
         """
         try:
             return self._go_on()
@@ -103,8 +101,6 @@ class Handshake:
         except WireError as error:
             raise RefusedError(TLS, str(error)) from None
         except OSError:
-            if self.is_connecting:
-                raise
             raise RefusedError(CLOSED, "the other end closed the connection") from None
 
     def _go_on(self) -> bool:

@@ -243,12 +243,6 @@ class Opener:
         except RefusedError as error:
             self._refuse(handshake, error.reason, str(error))
             return
-        except OSError:  # the host does not accept connections
-            self._forget(handshake)
-            handshake.tls.plain.close()
-            if call is not None:
-                self._try_next(call)
-            return
         except Exception as error:  # whatever a stranger has found: the thread goes on
             self._refuse(handshake, TLS, type(error).__name__)
             return
@@ -282,7 +276,7 @@ class Opener:
         if call is None:
             self._refusals.add(reason, handshake.address, why)
             return
-        if handshake.is_connecting:
+        if handshake.is_connecting:  # the host does not accept connections
             self._try_next(call)
             return
         self._refusals.add(reason, f"{call.peer} ({call.place})", why)

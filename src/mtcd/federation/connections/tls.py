@@ -67,7 +67,7 @@ class TlsSocket:
         The host that was called; None for an accepted connection.
     """
 
-    __slots__ = ("_encrypted", "_incoming", "_outgoing", "_tls", "plain")
+    __slots__ = ("_encrypted", "_incoming", "_outgoing", "_tls", "plain", "write")
 
     def __init__(self, plain: socket.socket, context: ssl.SSLContext, host: str | None) -> None:
         self.plain = plain
@@ -76,6 +76,8 @@ class TlsSocket:
             self._incoming, self._outgoing, server_side=host is None, server_hostname=host
         )
         self._encrypted = memoryview(b"")
+        self.write = self._tls.write
+        """Encrypts bytes, which ``flush`` sends."""
 
     def feed(self, received: bytes | memoryview) -> None:
         """Take bytes that the socket has received."""
@@ -122,10 +124,6 @@ class TlsSocket:
             if not done:  # otherwise it is raised again the next time
                 raise
         return done
-
-    def write(self, content: bytes | memoryview) -> None:
-        """Encrypt; ``flush`` sends it."""
-        self._tls.write(content)
 
     @property
     def encrypted_bytes(self) -> int:

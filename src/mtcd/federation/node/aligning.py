@@ -13,8 +13,9 @@ from mtcd.federation.alignment import announce, rows_of
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.node.chunks import unwrap, wrap
+from mtcd.federation.node.link import Request
 from mtcd.federation.node.log import Log, tidy
-from mtcd.federation.node.rpc import IncomingRequest, Rpc
+from mtcd.federation.node.rpc import Rpc
 from mtcd.federation.node.rpc_client import Answers, RpcClient
 from mtcd.federation.psi_process import Progress, answerer_apart, asker_apart
 
@@ -79,7 +80,7 @@ class AlignmentFollower:
             rpc.on("align", self._align)
 
     def read(
-        self, request: IncomingRequest, parts: int, *keys: str, more: int = 0
+        self, request: Request, parts: int, *keys: str, more: int = 0
     ) -> tuple[dict[str, Any], list[bytes]]:
         """Decode a request of the leader, and check the agreement digest."""
         if request.sender != self.leader:
@@ -106,7 +107,7 @@ class AlignmentFollower:
             )
         return agreed_rows(announcement, self.part)
 
-    def _align(self, request: IncomingRequest) -> None:
+    def _align(self, request: Request) -> None:
         _, (blinded,) = self.read(request, 1)
         part, kind = self.part, self.bundle.config.alignment
         assert part is not None

@@ -16,10 +16,10 @@ from mtcd.core.errors import MtcdError, WireError
 from mtcd.core.version import PROTOCOL, VERSION
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.credentials.credentials import expired_peers
-from mtcd.federation.node.link import Connect, Link
+from mtcd.federation.node.link import Connect, Link, Request
 from mtcd.federation.node.log import Log, tidy
 from mtcd.federation.node.loop import Loop
-from mtcd.federation.node.rpc import HELLO, IncomingRequest, Rpc
+from mtcd.federation.node.rpc import HELLO, Rpc
 from mtcd.federation.node.rpc_client import RpcClient
 
 LONGEST_VERSION = 40
@@ -50,7 +50,7 @@ class Handshake:
 
         self.rpc.ask(name, HELLO, spoken(), answered, direct=True)
 
-    def _receive(self, request: IncomingRequest) -> None:
+    def _receive(self, request: Request) -> None:
         if not request.direct:
             raise WireError("kind", "is never relayed")
         self._compare(request.sender, *_read(request.body))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtcd.core.errors import WireError
 from mtcd.federation.names import OPERATOR
-from mtcd.federation.node.rpc import IncomingRequest
+from mtcd.federation.node.link import Request
 from mtcd.federation.participant.keeping import STOPPED
 from mtcd.federation.transport import CONTROL
 
@@ -25,8 +25,8 @@ def answer_operator(node: Node) -> None:
         node.rpc.on(f"{CONTROL}/{kind}", _for_operator(node, answer))
 
 
-def _for_operator(node: Node, answer: Callable[[Node], Any]) -> Callable[[IncomingRequest], None]:
-    def handle(request: IncomingRequest) -> None:
+def _for_operator(node: Node, answer: Callable[[Node], Any]) -> Callable[[Request], None]:
+    def handle(request: Request) -> None:
         if request.sender != OPERATOR or not request.direct:
             raise WireError("sender", "is not the operator")
         request.answer(json.dumps(answer(node), allow_nan=False).encode())

@@ -32,9 +32,9 @@ from mtcd.federation.node.exit_status import (
 )
 from mtcd.federation.node.final_check import FinalCheck, Outcome
 from mtcd.federation.node.folder import RunFolder
+from mtcd.federation.node.link import Request
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.refusal import Refusal, UnableError
-from mtcd.federation.node.rpc import IncomingRequest
 from mtcd.federation.node.rpc_client import RpcClient
 from mtcd.federation.node.training import ENDED, HAS_ENDED, Trainer
 from mtcd.federation.node.watch import Watch
@@ -383,7 +383,7 @@ class Ending:
         self.status = summary.status
         return summary
 
-    def _receive_final_module(self, request: IncomingRequest) -> None:
+    def _receive_final_module(self, request: Request) -> None:
         """Handle the final fusion module from the party that ended the training."""
         if SERVER in self.bundle.config.peers and request.sender != SERVER:
             raise WireError("sender", "is not the party that ended the training")

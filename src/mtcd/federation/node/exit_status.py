@@ -43,7 +43,7 @@ from mtcd.federation.transport import CERTIFICATE_FILE, KEY_FILE
 if TYPE_CHECKING:  # the operator reads statuses, and imports no methods for it
     from mtcd.federation.node.context import NodeContext
     from mtcd.federation.node.folder import RunFolder
-    from mtcd.federation.node.rpc import IncomingRequest
+    from mtcd.federation.node.link import Request
 
 FILE = "exit_statuses.json"  # in run folders
 MARK = b"mtcd last word 1"  # signed: other bytes would refuse parties of older versions
@@ -277,7 +277,7 @@ class ExitStatusGossip:
 
         return answered
 
-    def _receive(self, request: IncomingRequest) -> None:
+    def _receive(self, request: Request) -> None:
         """Keep what a peer sends: its own status, and others that it forwards."""
         try:
             brought = json.loads(request.body)

@@ -24,8 +24,8 @@ from mtcd.core.errors import WireError
 from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.context import NodeContext
+from mtcd.federation.node.link import Request
 from mtcd.federation.node.passing import SumContributor, SumReceiver, Sums, fits, from_sums, to_sums
-from mtcd.federation.node.rpc import IncomingRequest
 from mtcd.federation.node.rpc_client import Answers
 from mtcd.training.divergence import DIVERGED
 
@@ -275,7 +275,7 @@ class FinalCheck:
 
     # The others
 
-    def _send_certificate(self, request: IncomingRequest) -> None:
+    def _send_certificate(self, request: Request) -> None:
         """Answer with the certificate for the pass; or that this party's numbers are not finite, or
         too large."""
         if request.sender != self.holder or request.body.partition(b" ")[0] != self.run:
@@ -287,7 +287,7 @@ class FinalCheck:
                 self._certificate() if fits(self._evidence(), self.clients) else DIVERGED.encode()
             )
 
-    def _receive_result(self, request: IncomingRequest) -> None:
+    def _receive_result(self, request: Request) -> None:
         run, _, text = request.body.partition(b" ")
         if request.sender != self.holder or run != self.run or not text.isascii():
             raise WireError("result", "is not valid, or not from the label holder")

@@ -94,19 +94,17 @@ class Loop:
         if self._spins:
             while self.may_spin and self._queue.empty() and self.now() - began < SPIN_SECONDS:
                 _yield_cpu()
+
+        wait = LONGEST_WAIT_SECONDS
+        if self._timers:
+            due, _, _ = self._timers[0]
+            wait = min(max(due - self.now(), 0.0), LONGEST_WAIT_SECONDS)
         try:
-            act = self._queue.get(timeout=self._until_next())
+            act = self._queue.get(timeout=wait)
         except Empty:
             act = _nothing
         self._spins = self.now() - began < SPIN_SECONDS
         return act
-
-    def _until_next(self) -> float:
-        return (
-            min(max(self._timers[0][0] - self.now(), 0.0), LONGEST_WAIT_SECONDS)
-            if self._timers
-            else LONGEST_WAIT_SECONDS
-        )
 
 
 def _nothing() -> None:

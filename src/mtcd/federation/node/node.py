@@ -24,12 +24,11 @@ from mtcd.federation.node.control import answer_operator
 from mtcd.federation.node.ending import Ending
 from mtcd.federation.node.final_check import FinalCheck
 from mtcd.federation.node.folder import RunFolder
-from mtcd.federation.node.link import Connect, Link
+from mtcd.federation.node.link import Connect, Link, Request
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.opening import Agreed, OpeningFollower, OpeningLeader
 from mtcd.federation.node.rejoining import COUNTS
-from mtcd.federation.node.rpc import IncomingRequest
 from mtcd.federation.node.training import Trainer
 from mtcd.federation.node.watch import Report
 from mtcd.federation.participant.participant import Participant, Role
@@ -164,7 +163,7 @@ class Node(Ending):
         role.watch.report = self.report
         self.role = role
         journal = FileJournal(
-            self.folder.journal, self.bundle.config.limits.sync, self.rpc.counters.commits.add
+            self.folder.journal, self.bundle.config.limits.sync, self.rpc.counters.commits
         )
         network = self.bundle.config.network
 
@@ -244,7 +243,7 @@ class Node(Ending):
             )
             self.log.throttled(("unreached", *missing), sentence, often=1, missing=missing)
 
-    def _too_early(self, request: IncomingRequest) -> None:
+    def _too_early(self, request: Request) -> None:
         """Drop a message of a training that has not begun here: soon it will, unless this party
         lost its folder."""
         if not request.direct:

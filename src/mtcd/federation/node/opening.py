@@ -34,9 +34,10 @@ from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.aligning import AlignmentFollower, AlignmentLeader, Samples, agreed_rows
 from mtcd.federation.node.chunks import unwrap, wrap
+from mtcd.federation.node.link import Request
 from mtcd.federation.node.log import Log, tidy
 from mtcd.federation.node.refusal import UnableError
-from mtcd.federation.node.rpc import NOT_KNOWN, IncomingRequest, Rpc
+from mtcd.federation.node.rpc import NOT_KNOWN, Rpc
 from mtcd.federation.node.rpc_client import Answers, RpcClient
 from mtcd.federation.participant.kinds import party_privacy
 from mtcd.federation.preflight import needed_packages, package_version
@@ -240,11 +241,11 @@ class OpeningFollower:
         if part is not None:
             rpc.on("prepare", self._prepare)
 
-    def _answer_check(self, request: IncomingRequest) -> None:
+    def _answer_check(self, request: Request) -> None:
         self.alignment.read(request, 0)
         request.answer(facts_of(self.bundle.config))
 
-    def _prepare(self, request: IncomingRequest) -> None:
+    def _prepare(self, request: Request) -> None:
         _, (announcement, *labels) = self.alignment.read(request, 1, more=1)
         assert self.part is not None
         rows = self.alignment.rows(announcement)
@@ -255,7 +256,7 @@ class OpeningFollower:
             return
         request.answer(facts)
 
-    def _start(self, request: IncomingRequest) -> None:
+    def _start(self, request: Request) -> None:
         _, (packed,) = self.alignment.read(request, 1)
         agreed = Agreed.unpacked(packed)
         if self.agreed is not None and self.agreed.run != agreed.run:
@@ -280,7 +281,7 @@ class OpeningFollower:
             self.agreed = agreed
         request.answer()
 
-    def _give_up(self, request: IncomingRequest, error: MtcdError) -> None:
+    def _give_up(self, request: Request, error: MtcdError) -> None:
         """End this party by an error on its own data, settings or packages: the leader would ask
         again for ever."""
         request.drop()

@@ -26,7 +26,8 @@ from mtcd.core.fixed_point import WIDE
 from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.chunks import unwrap, wrap
-from mtcd.federation.node.rpc import IncomingRequest, Rpc
+from mtcd.federation.node.link import Request
+from mtcd.federation.node.rpc import Rpc
 from mtcd.federation.node.rpc_client import RpcClient
 from mtcd.federation.relay_encryption import Seal
 
@@ -78,7 +79,7 @@ class SumContributor:
         self._seen: set[str] = set()
         rpc.on("add", self._add)
 
-    def _add(self, request: IncomingRequest) -> None:
+    def _add(self, request: Request) -> None:
         head, content = _read(request.body, self.expected, self.config)
         number, order = head["pass"], self.expected
         place = order.index(self.config.name)
@@ -144,7 +145,7 @@ class SumReceiver:
             "add", {first: wrap(head, locked(self.seal, first, certificates, self._mask))}
         )
 
-    def _sum(self, request: IncomingRequest) -> None:
+    def _sum(self, request: Request) -> None:
         head, content = _read(request.body, self.order, self.config)
         if request.sender != self.order[-1]:
             raise WireError("sender", "is not the last in the order")

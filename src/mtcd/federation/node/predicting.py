@@ -30,6 +30,7 @@ from mtcd.federation.names import SERVER
 from mtcd.federation.node.aligning import AlignmentFollower, AlignmentLeader, agreed_rows
 from mtcd.federation.node.context import NodeContext
 from mtcd.federation.node.folder import AGREED
+from mtcd.federation.node.link import Request
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.node.passing import (
@@ -41,7 +42,6 @@ from mtcd.federation.node.passing import (
     server_takes_part,
     to_sums,
 )
-from mtcd.federation.node.rpc import IncomingRequest
 from mtcd.federation.node.rpc_client import Answers
 from mtcd.federation.participant.kinds import Block, Decide, party_kind
 from mtcd.federation.participant.table import PartyTable, id_column, read_party_table
@@ -199,12 +199,12 @@ class Predictor:
 
     # The followers
 
-    def _take_rows(self, request: IncomingRequest) -> None:
+    def _take_rows(self, request: Request) -> None:
         _, (announcement,) = self.alignment.read(request, 1)
         self.rows = self.alignment.rows(announcement)
         request.answer(self._certificate())
 
-    def _collect(self, request: IncomingRequest) -> None:
+    def _collect(self, request: Request) -> None:
         head, _ = self.alignment.read(request, 0, "samples", "width", "classes", "certificates")
         for name in ("samples", "width"):
             if type(head[name]) is not int or not 1 <= head[name] < LARGEST_SIZE:
@@ -220,7 +220,7 @@ class Predictor:
 
         self._start_pass((head["samples"], head["width"]), head["certificates"], received)
 
-    def _done(self, request: IncomingRequest) -> None:
+    def _done(self, request: Request) -> None:
         self.alignment.read(request, 0)
         request.answer()
         self._finish(

@@ -18,8 +18,9 @@ from typing import Any
 from mtcd.core.errors import ConfigError, DataError, MtcdError, NotInstalledError, WireError
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.context import NodeContext
+from mtcd.federation.node.link import Request
 from mtcd.federation.node.log import tidy
-from mtcd.federation.node.rpc import UNABLE, IncomingRequest
+from mtcd.federation.node.rpc import UNABLE
 from mtcd.federation.preflight import ELSEWHERE, table_failure
 
 LONGEST_BYTES = 1_000_000  # with the names of many parties
@@ -76,7 +77,7 @@ class Refusal:
         """What this party tells; None until it does."""
         self.rpc.on(UNABLE, self._receive)
 
-    def _receive(self, request: IncomingRequest) -> None:
+    def _receive(self, request: Request) -> None:
         party, reason, aware = _read(request, [*self.context.bundle.config.parties, SERVER])
         self._aware |= {request.sender, *aware}
         request.answer(json.dumps(sorted(self._aware)).encode())
@@ -165,7 +166,7 @@ class Refusal:
         self.rpc.ask(peer, UNABLE, body, answered, direct=True)
 
 
-def _read(request: IncomingRequest, members: list[str]) -> tuple[str, str, set[str]]:
+def _read(request: Request, members: list[str]) -> tuple[str, str, set[str]]:
     """The party that cannot take part, why, and who knows."""
     if not request.direct:
         raise WireError("kind", "is never relayed")

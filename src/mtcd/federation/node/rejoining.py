@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtcd.core.errors import JournalError, WireError
 from mtcd.federation.delivery.reliable_party import ReliableParty
-from mtcd.federation.node.rpc import IncomingRequest
+from mtcd.federation.node.link import Request
 from mtcd.protocol.codec.limits import MOST
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Rejoining:
         self._asked.discard(number)
         self.is_confirmed(number)
 
-    def _receive(self, request: IncomingRequest) -> None:
+    def _receive(self, request: Request) -> None:
         told = _read(request.body)
         if told.run != self.trainer.run:
             raise WireError("run", "is another one")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection
+from functools import partial
 from hashlib import blake2b
 from typing import Any
 
@@ -19,7 +20,7 @@ from mtcd.core.errors import ConfigError, DataError, MtcdError, WireError
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.counters import Counters, reason_of
-from mtcd.federation.node.link import NO, OK, Connect, Link, Request
+from mtcd.federation.node.link import NO, NO_ANSWER, OK, Connect, Link, Request
 from mtcd.federation.node.log import Log, tidy
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.relay_encryption import Seal
@@ -29,42 +30,7 @@ NOT_KNOWN = "has no handler in this phase"
 LONGEST_HEAD_BYTES = 300  # per party
 Done = Callable[[bytes | None, str], None]
 """Called with the answer; without one, with None and the reason if the receiver refused."""
-
-
-class IncomingRequest:
-    """An incoming request, as handlers get it. ``direct``: it came from a peer over their own
-    link."""
-
-    __slots__ = ("_answer", "content", "direct", "drop", "sender")
-
-    def __init__(
-        self,
-        sender: str,
-        content: bytes | bytearray,
-        answer: Callable[[bytes], None],
-        drop: Callable[[], None],
-        direct: bool,
-    ) -> None:
-        self.sender, self._answer, self.drop, self.direct = sender, answer, drop, direct
-        self.content = content
-        """What it says, as it was received: a ``bytearray`` is of the handler alone, who may keep
-        and change it."""
-
-    @property
-    def body(self) -> bytes:
-        """A copy of the content."""
-        return bytes(self.content)
-
-    def answer(self, body: bytes = b"") -> None:
-        """Send the answer."""
-        self._answer(OK + body)
-
-    def refuse(self, why: str) -> None:
-        """Send a refusal with its reason."""
-        self._answer(NO + tidy(why).encode())
-
-
-Handler = Callable[[IncomingRequest], None]
+Handler = Callable[[Request], None]
 
 
 class Rpc:
@@ -106,7 +72,7 @@ class Rpc:
     def ask(self, to: str, kind: str, body: bytes, done: Done, direct: bool = False) -> None:
         """Send a request; the caller retries if there is no answer. ``direct``: never relay it."""
         if to in self.link.up or (to in self.link.peers and self.seal is None):
-            self.link.post(to, kind, body, lambda answer: _report(done, answer))
+            self.link.post(to, kind, body, partial(_report, done))
         elif direct or self.seal is None or to == SERVER:
             # the server has no seal, and a link to every party
             done(None, "")
@@ -172,30 +138,25 @@ class Rpc:
     def _on_request(self, request: Request) -> None:
         """Handle or relay a request that arrived over a link."""
         if request.sender in self.incompatible and request.kind not in (HELLO, UNABLE):
-            request.answer(NO + self.incompatible[request.sender].encode())
+            request.reply(NO + self.incompatible[request.sender].encode())
         elif request.kind == RELAY:
             self._forward(request)
         else:
-            self._handle(
-                request.kind,
-                IncomingRequest(
-                    request.sender, request.content, request.answer, request.drop, True
-                ),
-            )
+            self._handle(request)
 
-    def _handle(self, kind: str, request: IncomingRequest) -> None:
-        if self._ending and kind not in (HELLO, UNABLE):
+    def _handle(self, request: Request) -> None:
+        if self._ending and request.kind not in (HELLO, UNABLE):
             request.drop()
             return
-        handler = self._handlers.get(kind)
+        handler = self._handlers.get(request.kind)
         try:
             if handler is None:
                 raise WireError("kind", NOT_KNOWN)
             handler(request)
         except (WireError, DataError, ConfigError) as error:
-            self.refuse(request, "message" if handler is None else kind, error)
+            self.refuse(request, "message" if handler is None else request.kind, error)
 
-    def refuse(self, request: IncomingRequest, kind: str, error: MtcdError) -> None:
+    def refuse(self, request: Request, kind: str, error: MtcdError) -> None:
         """Refuse a request: log the reason, and send it to the sender."""
         self.note_refused(request.sender, kind, error)
         request.refuse(getattr(error, "shared", None) or str(error))
@@ -217,7 +178,7 @@ class Rpc:
                 request.drop()
                 return
             passed_on = _head(to, left - 1, [*by, self.me]) + body[start:]
-            self.link.post(near, RELAY, passed_on, lambda answer: _return(request, answer))
+            self.link.post(near, RELAY, passed_on, partial(_return, request))
         except MtcdError as error:
             self.note_refused(request.sender, RELAY, error)
             request.drop()
@@ -228,12 +189,13 @@ class Rpc:
             raise WireError("receiver", "is the server, which accepts no relayed requests")
         inside = seal.open(sealed)
 
-        def answer(body: bytes) -> None:
-            request.answer(seal.seal(inside.origin, _answer_to(inside.kind, sealed), body))
+        def reply(answer: bytes) -> None:
+            if answer == NO_ANSWER:  # it has no content that could be sealed
+                request.drop()
+            else:
+                request.reply(seal.seal(inside.origin, _answer_to(inside.kind, sealed), answer))
 
-        self._handle(
-            inside.kind, IncomingRequest(inside.origin, inside.body, answer, request.drop, False)
-        )
+        self._handle(Request(inside.origin, inside.kind, inside.body, reply, direct=False))
 
 
 def _answer_to(kind: str, sealed: bytes) -> str:
@@ -243,7 +205,7 @@ def _answer_to(kind: str, sealed: bytes) -> str:
 
 
 def _return(request: Request, answer: bytes | None) -> None:
-    request.drop() if answer is None else request.answer(answer)
+    request.reply(NO_ANSWER if answer is None else answer)
 
 
 def _report(done: Done, answer: bytes | None) -> None:

@@ -14,8 +14,7 @@ from functools import partial
 from typing import Any
 
 from mtcd.core.errors import JournalError, WireError
-from mtcd.federation.delivery.codecs import (
-    CONTROL_PAYLOADS,
+from mtcd.federation.delivery.frames import (
     decode_ack,
     decode_envelope,
     encode_ack,
@@ -23,11 +22,12 @@ from mtcd.federation.delivery.codecs import (
 )
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.names import SERVER as SERVER_NAME
+from mtcd.federation.node.link import Request
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.rejoining import Rejoining
-from mtcd.federation.node.rpc import IncomingRequest, Rpc
-from mtcd.protocol.codec.envelopes import Ack, Envelope
+from mtcd.federation.node.rpc import Rpc
+from mtcd.protocol.codec.envelopes import CONTROL_PAYLOADS, Ack, Envelope
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.party import SERVER
 from mtcd.training.divergence import DIVERGED
@@ -116,7 +116,7 @@ class Presence(ABC):
 
         self.rpc.ask(name, "ready", self.run.encode(), answered)
 
-    def _ready(self, request: IncomingRequest) -> None:
+    def _ready(self, request: Request) -> None:
         """Answer a party that asks for the state of this one; the request may add that the sender
         has ended."""
         run = self.run.encode()
@@ -225,7 +225,7 @@ class Trainer(Presence):
 
     # Envelopes that arrive
 
-    def _envelope(self, request: IncomingRequest) -> None:
+    def _envelope(self, request: Request) -> None:
         number = self.numbers[request.sender]
         if not self._rejoining.is_confirmed(number):
             request.answer(DEFERRED)
@@ -299,7 +299,7 @@ class Trainer(Presence):
 
         self.rpc.ask(SERVER_NAME, DIVERGED, self.run.encode(), answered)
 
-    def _receive_divergence(self, request: IncomingRequest) -> None:
+    def _receive_divergence(self, request: Request) -> None:
         if request.body != self.run.encode():
             raise WireError("run", "is another one")
         self.log.say(DIVERGED, f"{request.sender} reports that the training has diverged.")

@@ -98,12 +98,6 @@ class IterationClient(RecoveryPolicy):
             return known
         return max(known, *self.checkpoints)
 
-    def terms_to_send(self) -> Terms:
-        terms = self.delivery.terms
-        if self.cause is None:
-            return terms.copy()
-        return self.cause.terms | terms
-
     def is_stale(self, envelope: Envelope) -> bool:
         return is_over(envelope, self.party.t, self.term_of(envelope.iteration))
 
@@ -118,7 +112,7 @@ class IterationClient(RecoveryPolicy):
         if not raised:
             return False
         known = known_term(delivery.terms, party.t)
-        delivery.terms |= raised
+        delivery.terms = delivery.terms | raised  # envelopes share the dict
         now = known_term(delivery.terms, party.t)
         if base_term(now) > base_term(known):
             party.undo_visits()
@@ -150,6 +144,8 @@ class IterationClient(RecoveryPolicy):
         return message
 
     def enqueued(self, envelope: Envelope) -> Envelope:
+        if self.cause is not None and self.cause.terms:
+            envelope = envelope._replace(terms=self.cause.terms | envelope.terms)
         token = envelope.message.payload
         if isinstance(token, Token):
             if envelope.to == SERVER:

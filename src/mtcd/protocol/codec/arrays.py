@@ -8,24 +8,45 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
+
+from mtcd.core.errors import WireError
 from mtcd.core.optional import find
 from mtcd.protocol.codec.fields import Field
 from mtcd.protocol.codec.limits import F8, Bounds, Shape
-from mtcd.protocol.codec.reading import WORD, Chunks, Reader, padded, put_array
+from mtcd.protocol.codec.reading import (
+    WORD,
+    Chunks,
+    Numbers,
+    Reader,
+    description,
+    padded,
+    put_numbers,
+)
+
+CODES = {np.dtype(np.float64): 8, np.dtype(np.float32): 4}
+MOST_DIMENSIONS = 8
+NO_ARRAY = "is no array of float64 or float32"
 
 
-class AggregateField(Field):
-    """An aggregate, or an array of the same type and shape."""
-
-    def shape(self, frame: Reader) -> Shape:
-        """The shape that the array must have."""
-        return frame.bounds.shape
+class ArrayField(Field):
+    """An array or a tensor, with its header."""
 
     def write(self, value: Any, chunks: Chunks) -> None:
-        put_array(self.name, value, chunks)
+        if not isinstance(value, np.ndarray):
+            value = _of_tensor(self.name, value)
+        if value.dtype not in CODES or value.ndim > MOST_DIMENSIONS:
+            raise WireError(self.name, NO_ARRAY)
+        chunks.append(description(CODES[value.dtype], value.shape))
+        put_numbers(self.name, value, chunks)
+
+
+class AggregateField(ArrayField):
+    """An aggregate, or an array of the same type and shape."""
 
     def read(self, frame: Reader) -> Any:
-        return received(frame.array(self.name, self.shape(frame), frame.bounds.dtype), frame.bounds)
+        bounds = frame.bounds
+        return received(frame.array(self.name, bounds.shape, bounds.dtype), bounds)
 
     def most(self, bounds: Bounds) -> int:
         return array_bytes(bounds.shape, bounds.dtype.itemsize)
@@ -34,15 +55,14 @@ class AggregateField(Field):
 class RepresentationField(AggregateField):
     """h_k of the sender, which is never larger than the aggregate."""
 
-    def shape(self, frame: Reader) -> Shape:
-        return frame.bounds.representation(frame.sender)
+    def read(self, frame: Reader) -> Any:
+        bounds = frame.bounds
+        shape = bounds.representation(frame.sender)
+        return received(frame.array(self.name, shape, bounds.dtype), bounds)
 
 
-class ParametersField(Field):
+class ParametersField(ArrayField):
     """The parameters of a client; other parties only know an upper bound of their number."""
-
-    def write(self, value: Any, chunks: Chunks) -> None:
-        put_array(self.name, value, chunks)
 
     def read(self, frame: Reader) -> Any:
         return frame.array_up_to(self.name, frame.bounds.parameters, 2, F8)
@@ -51,13 +71,13 @@ class ParametersField(Field):
         return array_bytes((1, bounds.parameters), 8)
 
 
-class FusionField(Field):
+class FusionField(ArrayField):
     """theta_0, the parameters of the fusion module, array by array."""
 
     def write(self, value: Sequence[Any], chunks: Chunks) -> None:
         chunks.append(WORD.pack(len(value)))
         for one in value:
-            put_array(self.name, one, chunks)
+            super().write(one, chunks)
 
     def read(self, frame: Reader) -> list[Any]:
         bounds = frame.bounds
@@ -81,6 +101,15 @@ def received(numbers: Any, bounds: Bounds) -> Any:
     if bounds.split is None:
         return numbers
     return _torch().from_numpy(numbers).to(bounds.device)
+
+
+def _of_tensor(name: str, value: Any) -> Numbers:
+    """The array of a tensor, without importing its library."""
+    try:
+        found = value.detach().cpu().numpy()
+    except (AttributeError, TypeError, RuntimeError):
+        raise WireError(name, NO_ARRAY) from None
+    return np.asarray(found)
 
 
 @cache

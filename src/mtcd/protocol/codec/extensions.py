@@ -174,9 +174,9 @@ def extrapolates(slots: Mapping[str, Any]) -> bool:
     return any(EXTENSIONS[name].extrapolates(value) for name, value in slots.items())
 
 
-def check_slots(payload: Any, slots: Mapping[str, Any], bounds: Bounds) -> None:
+def check_slots(payload: Any, bounds: Bounds) -> None:
     """Check each slot of a payload against the rest of it."""
-    for name, value in slots.items():
+    for name, value in payload.slots.items():
         EXTENSIONS[name].check(payload, value, bounds)
 
 

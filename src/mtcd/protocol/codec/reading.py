@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -19,12 +20,11 @@ from mtcd.core.errors import WireError
 from mtcd.protocol.codec.limits import F8, Bounds, Shape
 
 WORD, REAL = Struct("<q"), Struct("<d")
+REAL_CODE = "d"
 NOT_FINITE = "holds numbers that are not finite"
 CUT_SHORT = "is cut short"
 OUT_OF_RANGE = "is out of range"
-CODES = {np.dtype(np.float64): 8, np.dtype(np.float32): 4}
 I8 = np.dtype("<i8")
-MOST_DIMENSIONS = 8
 LARGE = 2**16  # bytes, from which it pays to look for a quicker way
 
 Numbers = NDArray[Any]
@@ -65,6 +65,33 @@ class Words:
             found.append(value if make is None else make(value))
         frame.at += self._struct.size
         return found
+
+
+class WordsWriter:
+    """Adjacent attributes of an object that are a number each, written at once.
+
+    Parameters
+    ----------
+    words
+        For each the attribute, its name for errors, and how ``struct`` packs it.
+    """
+
+    __slots__ = ("_reals", "_struct", "_values")
+
+    def __init__(self, words: Sequence[tuple[str, str, str | None]]) -> None:
+        self._values = attrgetter(*[attribute for attribute, _, _ in words])
+        self._struct = Struct("<" + "".join(code or "" for _, _, code in words))
+        self._reals = [
+            (place, name) for place, (_, name, code) in enumerate(words) if code == REAL_CODE
+        ]
+
+    def write(self, value: Any, chunks: Chunks) -> None:
+        """Append the words of this object."""
+        numbers = self._values(value)
+        for place, name in self._reals:
+            if not math.isfinite(numbers[place]):
+                raise WireError(name, NOT_FINITE)
+        chunks.append(self._struct.pack(*numbers))
 
 
 class Reader:
@@ -141,7 +168,7 @@ class Reader:
 
     def _take(self, name: str, count: int, dtype: np.dtype[Any]) -> Numbers:
         size = count * dtype.itemsize
-        end = self.at + padded(size)
+        end = self.at + size + -size % 8
         if end > self.end:
             raise WireError(name, CUT_SHORT)
         # there is one way to write an array, so that frames can be compared
@@ -173,16 +200,6 @@ def description(itemsize: int, shape: Shape) -> bytes:
     return b"".join(WORD.pack(word) for word in (itemsize, len(shape), *shape))
 
 
-def put_array(name: str, value: Any, chunks: Chunks) -> None:
-    """An array or a tensor, with its header."""
-    if not isinstance(value, np.ndarray):
-        value = _of_tensor(name, value)
-    if value.dtype not in CODES or value.ndim > MOST_DIMENSIONS:
-        raise WireError(name, "is no array of float64 or float32")
-    chunks.append(description(CODES[value.dtype], value.shape))
-    put_numbers(name, value, chunks)
-
-
 def put_numbers(name: str, value: Numbers, chunks: Chunks) -> None:
     """The numbers, without a header."""
     if not value.size:
@@ -209,12 +226,3 @@ def put_wholes(values: Collection[int], chunks: Chunks) -> None:
     chunks.append(WORD.pack(len(values)))
     if values:
         chunks.append(np.array(sorted(values), I8).view(np.uint8))
-
-
-def _of_tensor(name: str, value: Any) -> Numbers:
-    """The array of a tensor, without importing its library."""
-    try:
-        found = value.detach().cpu().numpy()
-    except (AttributeError, TypeError, RuntimeError):
-        raise WireError(name, "is no array of float64 or float32") from None
-    return np.asarray(found)
