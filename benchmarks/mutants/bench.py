@@ -34,6 +34,7 @@ SPARE = 20
 # use Polars while they are collected: its threads would not survive a fork
 THREADED = ("tests/unit/data/test_strange_input.py",)
 FILES = 8  # of tests that are collected anew for a mutant that takes effect at import
+READING = 1.0  # seconds that a test takes which reads the source
 RECORDING = 1200  # seconds of processor time for the tests of one file, at most
 
 
@@ -181,7 +182,9 @@ class Bench:
             order = quickest(self.calling(mutation), seconds)
 
             def act(slot: int, mutation=mutation, source=source, swaps=swaps, order=order) -> int:
-                self._mutate(slot, mutation, source)
+                package = self._mutate(slot, mutation, source) / "mtcd"
+                # for tests that read the source
+                sys.modules["mtcd"].__file__ = str(package / "__init__.py")
                 for function, code in swaps:
                     function.__code__ = code
                 return session.run(order)
@@ -214,12 +217,21 @@ class Bench:
     def _nearest(self, mutation: Change, files: Iterable[str]) -> list[str]:
         """Of these test files, those that call little else than the module, as many as are soon
         collected."""
-        module = f"{mutation.path.removeprefix('src/')}:"
+        near = self._near(mutation)
 
         def share(file: str) -> float:
-            return sum(call.startswith(module) for call in self.calls[file]) / len(self.calls[file])
+            return sum(call.startswith(near) for call in self.calls[file]) / len(self.calls[file])
 
         return sorted(files, key=share, reverse=True)[:FILES]
+
+    def _near(self, mutation: Change) -> str:
+        """What the calls of tests begin with that are near a change outside of functions: those of
+        its module, or of its folder, if nothing in the module can be called."""
+        module = f"{mutation.path.removeprefix('src/')}:"
+        if any(call.startswith(module) for call in self.callers):
+            return module
+
+        return f"{module.rpartition('/')[0]}/"
 
     def _mutate(self, slot: int, mutation: Change, source: str) -> Path:
         """Write the mutant into the copy of a slot, whose last mutant is undone, for processes that
@@ -246,13 +258,14 @@ class Bench:
 
     def calling(self, mutation: Change) -> dict[str, float]:
         """The tests that call the function, and how long they take; outside of functions, all that
-        call something of the module."""
+        call something near it. Those that read the source come with them."""
+        readers = dict.fromkeys(mutation.readers, READING)
         if mutation.function:
-            return self.callers.get(self._call(mutation), {})
-        mine = [
-            tests for call, tests in self.callers.items() if call.startswith(self._call(mutation))
-        ]
-        return {name: spent for tests in mine for name, spent in tests.items()}
+            return self.callers.get(self._call(mutation), {}) | readers
+
+        near = self._near(mutation)
+        mine = [tests for call, tests in self.callers.items() if call.startswith(near)]
+        return {name: spent for tests in mine for name, spent in tests.items()} | readers
 
 
 def _check_threads() -> None:

@@ -6,6 +6,7 @@ import difflib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from benchmarks.mutants.equivalent import PACKAGE
 
@@ -20,6 +21,9 @@ class Change(ABC):
     """In which the change is, by its qualified name; empty outside of functions."""
     line: int
     operator: str
+
+    readers: ClassVar[tuple[str, ...]] = ()
+    """Tests that read the source instead of calling it, and may see this change there."""
 
     @property
     def package(self) -> str:

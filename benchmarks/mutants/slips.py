@@ -27,6 +27,7 @@ from benchmarks.mutants.equivalent import (
 
 Edit = tuple[int, int, str]
 """Where a piece of the source begins and ends, in characters, and what stands there instead."""
+PURPOSES = "tests/unit/core/test_randomness.py::test_every_draw_has_a_purpose_of_its_own"
 CHECKS = ("check", "require", "refuse", "verify", "validate")
 SAVING = ("state", "snapshot")
 RESTORING = ("restore", "resume", "from_state", "load_state")
@@ -39,6 +40,11 @@ class Slip(Change):
     """One slip: pieces of a module's source that are replaced."""
 
     edits: tuple[Edit, ...]
+
+    @property
+    def readers(self) -> tuple[str, ...]:  # type: ignore[override]
+        """A purpose of its own for every draw is what a test reads off the source."""
+        return (PURPOSES,) if self.operator == "wrong seed purpose" else ()
 
     @functools.cache  # noqa: B019, there are some thousands at most
     def mutated(self, root: Path) -> str:

@@ -15,7 +15,7 @@ from mtcd.privacy.sealed.bfv import clear
 from mtcd.privacy.sealed.settings import SealedTours
 from mtcd.protocol.state import Stateful
 from problems import make_data
-from recorded import MTCD, RIDGE, SVFL, TRAININGS, linear
+from recorded import MTCD, RIDGE, STCD, SVFL, TRAININGS, linear
 from state_fields import Trail, differ, makers, trail, without
 
 SEALED_MODEL = mtcd.Glm("logistic", l2=0.5)
@@ -38,6 +38,14 @@ PLAIN: dict[str, Callable[[], Any]] = {
     for name, made in TRAININGS.items()
     if made.func is linear  # type: ignore[attr-defined]
 }
+CHANGES: dict[str, Callable[[], Any]] = {
+    "changes of conjugate tours": partial(
+        linear,
+        RIDGE,
+        "path",
+        STCD(2, 0.01, walk="tour", acceleration="conjugate", depth=3, transport="delta32"),
+    )
+}
 MASKED: dict[str, Callable[[], Any]] = {
     "masked, svfl": partial(masked, SVFL(2, 0.005)),
     "masked, svfl, batches": partial(masked, SVFL(2, 0.005, batch=6)),
@@ -50,13 +58,14 @@ SEALED: dict[str, Callable[[], Any]] = {
     "sealed, server": partial(sealed, True),
     "sealed, label holder": partial(sealed, False),
 }
-CASES = PLAIN | MASKED | SEALED
+CASES = PLAIN | CHANGES | MASKED | SEALED
 LENGTH = 300  # several tours of accelerations, which need some to begin
 ORDERS = (None, 7)
 
 FILLED_AND_USED_WITHIN_ONE_MESSAGE: dict[str, set[str]] = {
     "ClientB": {"y"},
     "Conjugate": {"_plain"},  # used again only if a tour gains nothing, which none of these does
+    "Delta32": {"heard"},  # in one process the sender knows what arrives
     "LoneHolder": {"asked", "check", "mask", "public", "token"},  # it asks nobody
     "OptimalClient": {"combined"},
     "OptimalServer": {"gathering"},
@@ -83,9 +92,9 @@ FOR_FAULTS: dict[str, set[str]] = {
 def _one_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """The key of a sealed training is in a file, which a crash leaves as it is."""
     made: dict[Any, Any] = {}
-    generate = clear._Scheme.generate
+    generate = clear._ClearScheme.generate
     monkeypatch.setattr(
-        clear._Scheme,
+        clear._ClearScheme,
         "generate",
         lambda self, parameters: made.setdefault(parameters, generate(self, parameters)),
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from benchmarks.mutants.equivalent import stale_lines
 from benchmarks.mutants.results import Results, kept_scores, report
-from benchmarks.mutants.slips import CATALOGUE, Slip, examined, slips_of
+from benchmarks.mutants.slips import CATALOGUE, PURPOSES, Slip, examined, slips_of
 
 from project import ROOT
 
@@ -60,6 +60,7 @@ class Change:
     before: str
     after: str
     path = "src/mtcd/small.py"
+    readers = ()
 
     def mutated(self, root):
         return (root / self.path).read_text().replace(self.before, self.after)
@@ -252,6 +253,13 @@ def test_the_catalogue_of_slips_finds_each_sort_and_keeps_the_lines(
     assert made == {SLIPPING.replace(before, after, 1) for before, after in SLIPS[operator]}
     assert len(found) == len(made)
     assert {source.count("\n") for source in made} == {SLIPPING.count("\n")}
+
+
+def test_a_wrong_purpose_is_shown_to_the_test_that_reads_purposes(project: Path) -> None:
+    readers = {slip.operator: slip.readers for slip in slips_in(project, {})}
+    assert readers == dict.fromkeys(CATALOGUE, ()) | {"wrong seed purpose": (PURPOSES,)}
+    file, _, name = PURPOSES.partition("::")
+    assert f"def {name}(" in (ROOT / file).read_text()
 
 
 def test_slips_on_lines_that_are_listed_are_left_out(project: Path) -> None:

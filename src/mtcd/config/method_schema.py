@@ -109,11 +109,13 @@ class MethodSection(Alternatives):
     paper; these messages are on the ledger. `false`: the token starts at 0, and holds nothing of a
     client before its first visit"""
     transport: str = "float64"
-    """the form in which aggregates travel: `float64`, or `float32` for half the bytes. Parties
-    compute in double precision, and every message between two parties rounds its aggregate. On a
-    ridge problem (N = 500, 10 clients in a cycle) both reached a gap of 1e-9 after the same 225
-    hops. Not with `acceleration` or `combine: optimal`; split networks always send float32.
-    [CONTRIBUTING.md](../CONTRIBUTING.md) says how to add another"""
+    """the form in which aggregates travel: `float64`, or for half the bytes `float32`, or with
+    `acceleration` `delta32`. Parties compute in double precision. `float32` rounds every aggregate
+    on its way: on a ridge problem (N = 500, 10 clients in a cycle) it reached a gap of 1e-9 after
+    the same 225 hops. `delta32` sends the change since the last message over a link, so that what
+    is rounded becomes small with the changes (see
+    [beyond.md](beyond.md#half-the-bytes)). Neither with `combine: optimal`; split networks always
+    send float32. [CONTRIBUTING.md](../CONTRIBUTING.md) says how to add another"""
     local_solver: str = "gradient"
     """of linear models. `gradient`: the Q local updates are gradient steps on f, as in the paper.
     `majorise` (ours): they are steps on the quadratic upper bound of f at the token that arrived,

@@ -104,7 +104,7 @@ class LocalEngine(InProcessEngine):
         """Encode and decode the arrays of the message, unless a party sends to itself."""
         sender, receiver = parties[message.sender], parties[message.to]
         if sender is not receiver and sender is not None and sender.transport is not None:
-            message.payload = sender.transport.received(sender.transport.sent(message.payload))
+            message.payload = sender.transport.passed(message.payload, message.sender, message.to)
 
     def parameters(self) -> list[Any]:
         if self._observed is None:

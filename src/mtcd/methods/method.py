@@ -156,7 +156,13 @@ class Method(ABC):
         check_whole("method.local_updates", self.local_updates)
         if self.batch is not None:
             check_whole("method.batch", self.batch)
-        TRANSPORTS[self.transport]  # refuses an unknown name
+        transport = TRANSPORTS[self.transport]  # refuses an unknown name
+        # Without acceleration messages are sent anew when a party is down, or come another way.
+        if transport.keeps_differences and getattr(self, "acceleration", None) is None:
+            raise ConfigError(
+                f"method.transport: {self.transport} is for methods with acceleration: set "
+                "transport: float32."
+            )
         if self.schedule is not None and not isinstance(self.schedule, Schedule):
             raise ConfigError(f"method.schedule must be a Schedule(...), but is {self.schedule!r}.")
 

@@ -56,7 +56,7 @@ class Along:
         """From the token at the start of the iteration to those at its end."""
         changes = np.stack([(end - start).ravel() for end in ends], axis=1)
         # Rounding may make the matrix of r bend downwards, and the minimum would be far away.
-        return Along(fit, start, changes, slope, _without_negative(bend))
+        return Along(fit, start, changes, slope, without_negative(bend))
 
     def among(self, used: NDArray[np.bool_]) -> Along:
         """f along some of the changes only."""
@@ -154,7 +154,7 @@ def _bounds(most: float | Array | None, w: Array) -> tuple[Array, Array]:
     return -largest, largest
 
 
-def _without_negative(bend: Array) -> Array:
+def without_negative(bend: Array) -> Array:
     """The positive semidefinite part: r is convex, but rounding may give negative eigenvalues."""
     if not np.isfinite(bend).all():
         return bend

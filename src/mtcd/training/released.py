@@ -47,22 +47,22 @@ def released(data: Any, privacy: LabelPrivacy | None, folder: str | Path | None 
 
 
 def with_labels(data: Any, labels: Labels) -> Any:
-    """The training samples with other labels, without the test set."""
+    """The training samples with other labels, beside their own, without the test set."""
     if isinstance(data, VerticalDataset):
         if data.table is not None:
             raise ConfigError(
                 "privacy.labels: this data set was made of a table. Give the table itself, "
                 "VerticalData."
             )
-        return replace(data, labels=labels, test=None)
+        return replace(data, labels=labels, true_labels=data.labels, test=None)
 
-    changed = replace(data, labels=labels, test=None)
+    changed = replace(data, labels=labels, true_labels=data.labels, test=None)
     return changed if data.raw is None else changed.take(np.arange(data.samples))
 
 
 def _held_out(test: Any, labels: Labels, training: Any) -> Any:
     """The test samples with other labels, prepared as the training samples are."""
-    changed = replace(test, labels=labels)
+    changed = replace(test, labels=labels, true_labels=test.labels)
     if isinstance(changed, VerticalDataset) or changed.raw is None:
         return changed
     return changed.take(np.arange(changed.samples), like=training)

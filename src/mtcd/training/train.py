@@ -21,7 +21,7 @@ from mtcd.network.topology import Network
 from mtcd.privacy.settings import Privacy
 from mtcd.protocol.engine import Engine
 from mtcd.protocol.ledger.costs import Costs
-from mtcd.training.attachments import RunListener, listeners_of
+from mtcd.training.attachments import RunListener, listeners_of, with_ended
 from mtcd.training.compute import Compute
 from mtcd.training.divergence import DIVERGED
 from mtcd.training.history import History
@@ -143,7 +143,8 @@ def train(
     with asked.connected():
         training = kind.training(asked)
         make_engine = engine_for if engine is None else engine.maker(training.recipe())
-        return run_training(training, asked.costs, watch, make_engine, callbacks, notes)
+        run = run_training(training, asked.costs, watch, make_engine, callbacks, notes)
+    return with_ended(run, asked.data)
 
 
 def run_training(

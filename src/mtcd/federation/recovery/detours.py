@@ -9,7 +9,7 @@ after one round every client has been visited.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 
 from mtcd.network.topology import Network, breadth_first
@@ -56,6 +56,6 @@ def closed_walk(network: Network, members: tuple[int, ...]) -> list[int]:
     return cycle or around_the_tree(spanning_tree(network, members), start)
 
 
-def _other_neighbour(near: Collection[int], down: Collection[int], here: int, draw: float) -> int:
-    up = [k for k in sorted(near) if k not in down] or [here]
+def _other_neighbour(near: Sequence[int], down: Collection[int], here: int, draw: float) -> int:
+    up = [k for k in near if k not in down] or [here]
     return up[int(draw * len(up))]

@@ -9,7 +9,7 @@ from mtcd.core.checks import check_whole
 from mtcd.core.errors import ConfigError, did_you_mean
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.features import ACCELERATIONS
-from mtcd.protocol.transports.registry import DEFAULT
+from mtcd.protocol.transports.registry import DEFAULT, TRANSPORTS
 
 if TYPE_CHECKING:
     from mtcd.methods.mtcd.mtcd import MTCD
@@ -109,10 +109,12 @@ def _check_transport(method: MTCD) -> None:
     if method.transport == DEFAULT:
         return
 
+    keeps = TRANSPORTS[method.transport].keeps_differences
     # Both take differences of tokens, in which what a transport has changed would count as progress.
-    if method.acceleration is not None or RULES[method.combine_rule].server_chooses:
+    chosen = RULES[method.combine_rule].server_chooses
+    if chosen or (method.acceleration is not None and not keeps):
         raise ConfigError(
             f"method.transport: {method.transport} changes tokens on their way, but acceleration "
-            "and combine: optimal compute with differences of tokens. Leave these out, or set "
-            f"transport: {DEFAULT}."
+            "and combine: optimal compute with differences of tokens. Set transport: delta32 with "
+            f"acceleration, and transport: {DEFAULT} with combine: optimal."
         )

@@ -62,7 +62,7 @@ from mtcd.protocol.ledger.costs import Costs, Sizes
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import OnDemand, Parties, Progress, Summed
 from mtcd.protocol.token import Token
-from mtcd.protocol.transports.registry import DEFAULT
+from mtcd.protocol.transports.registry import DEFAULT, TRANSPORTS
 from mtcd.theory.stepsize import Smoothness, StepsizeRules
 
 Clusters = Literal["auto"] | Sequence[Sequence[str | int]] | None
@@ -119,8 +119,9 @@ class MTCD(TokenMethod):
         which takes ``stepsize``. So they do with stepsize 'auto', too.
     features : tuple of TokenFeature
         What a kind of model adds to tokens and visits; set by the kind of model.
-    transport : 'float64' or 'float32', default 'float64'
-        The form in which aggregates travel; parties compute in double precision.
+    transport : 'float64', 'float32' or 'delta32', default 'float64'
+        The form in which aggregates travel; parties compute in double precision. With
+        ``acceleration``, 'delta32' has half the bytes.
     local_solver : 'gradient' or 'majorise', default 'gradient'
         'gradient' takes the Q steps on f itself. 'majorise' (ours) takes them on the quadratic
         upper bound of f at the token that arrived: one gradient and two products with the block per
@@ -285,6 +286,10 @@ class MTCD(TokenMethod):
 
     def notes(self, network: Network) -> tuple[str, ...]:
         notes = super().notes(network)
+        note = TRANSPORTS[self.transport].note
+        if note:
+            notes = (*notes, note)
+
         apart: Sequence[str] = ()
         if self.hops is None and network.changes:
             apart = in_pieces(network)

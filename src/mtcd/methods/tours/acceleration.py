@@ -42,6 +42,7 @@ from mtcd.network.topology import Network
 from mtcd.network.walks import WALKS
 from mtcd.protocol.model import Fit
 from mtcd.protocol.state import Stateful
+from mtcd.protocol.transports.registry import TRANSPORTS
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
 __all__ = ["ACCELERATIONS", "Acceleration", "Memory"]
@@ -163,7 +164,14 @@ class Acceleration(Stateful, AccelerationKind):
         from mtcd.methods.tours.parties import Tours  # which imports this module
 
         first = resolved_stepsize(method) if method.adaptive else 0.0
-        return Tours(method.acceleration or "", cls, cls.most_starts(method), first)
+        unit = TRANSPORTS[method.transport].unit
+        return Tours(method.acceleration or "", cls, cls.most_starts(method), first, unit)
+
+    def count_rounding(self, unit: float) -> None:
+        """Called at the start where a transport rounds: it is wrong by this share of every change.
+
+        Most accelerations need not know.
+        """
 
     def opening(self) -> Instruction:
         """The instruction of the first tour."""

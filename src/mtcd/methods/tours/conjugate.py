@@ -18,12 +18,17 @@ changes the models by little, and differences of products would lose it.
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.methods.optimal_weights import LARGEST, Along, optimal_weights
 from mtcd.methods.tours.acceleration import ACCELERATIONS, Acceleration
 from mtcd.methods.tours.instruction import SURVEYED, Instruction
+from mtcd.methods.tours.rounding import Rounding
 from mtcd.methods.tours.survey import FIRST, MANY, Survey
 from mtcd.protocol.model import Fit
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
@@ -37,6 +42,9 @@ FURTHEST = 1e4
 # of a token or less, of starts and of d, may be drift and not models: weights would enlarge it from
 # tour to tour.
 DRIFT, ROUNDING = 1e-7, 1e-12
+# the share of a gain that errors of the tokens may pretend; until it is no more, errors count
+# DOUBTED times as much, up to DOUBTS times
+PRETENDED, DOUBTED, DOUBTS = 0.1, 100.0, 6
 
 
 @ACCELERATIONS.register("conjugate")
@@ -48,7 +56,16 @@ class Conjugate(Acceleration):
     ``survey.py`` chooses those of the others.
     """
 
-    state_fields = ("tour", "stepsize", "depth", "_surveying", "_plain", "_starts", "_products")
+    state_fields = (
+        "tour",
+        "stepsize",
+        "depth",
+        "_surveying",
+        "_plain",
+        "_starts",
+        "_products",
+        "_rounding",
+    )
     smooth_only = True
     best_home = True  # all clients then receive the weights soonest
     adapts = True
@@ -65,6 +82,7 @@ class Conjugate(Acceleration):
         self._starts = [z.copy()]
         # of the starts; those of the last are complete when its tour ends
         self._products = np.zeros((1, 1))
+        self._rounding = Rounding(z)
 
     @classmethod
     def first_stepsize(cls, smoothness: Smoothness) -> StepsizeRule:
@@ -73,6 +91,15 @@ class Conjugate(Acceleration):
             "that of the first tour, which chooses the others",
         )
 
+    def restore(self, state: dict[str, Any]) -> None:
+        if "_rounding" not in state:  # of a version that kept no account
+            starts = state["_starts"]
+            state = {**state, "_rounding": Rounding(starts[-1], starts=len(starts)).state()}
+        super().restore(state)
+
+    def count_rounding(self, unit: float) -> None:
+        self._rounding.unit = unit
+
     def opening(self) -> Instruction:
         return Instruction(
             self.tour, keep=1, starts=True, stepsize=self.stepsize, survey=self._surveying
@@ -80,15 +107,16 @@ class Conjugate(Acceleration):
 
     def end_tour(self, z: Array, objective: float, penalty: float, products: Array) -> Instruction:
         self.tour += 1
+        fresh = self._rounding.fresh(self._starts[-1], z)
         along = self._along(z, products)
         if self._surveying:
             self._adapt(along, Survey(*products[-SURVEYED:].tolist()))
-        w = mixing_weights(along)
+        w = sound_weights(along, self._rounding.of_changes(fresh))
         if w[-1] == 1.0:  # the end of the tour itself: small steps alone would make no progress
             self.stepsize = max(self.stepsize, self._plain)
         z[...] = along.aggregate(w)
         weights = (*w[:-1].tolist(), 1.0 - float(w.sum()), float(w[-1]))
-        self._store(z)
+        self._store(z, w, fresh)
         return Instruction(
             self.tour, weights, keep=len(self._starts), starts=True, stepsize=self.stepsize
         )
@@ -108,7 +136,9 @@ class Conjugate(Acceleration):
             self.stepsize, self._plain, depth = chosen
             self.depth = min(self.depth, depth)
 
-    def _store(self, start: Array) -> None:
+    def _store(self, start: Array, w: Array, fresh: float) -> None:
+        move = (start - self._starts[-1]).ravel()
+        self._rounding.add(w, fresh, float(move @ move), self.depth)
         self._starts = [*self._starts, start.copy()][-self.depth :]
         kept = len(self._starts)
         grown = np.pad(self._products, (0, 1))
@@ -128,6 +158,29 @@ def along_tour(
         [[among, with_change[:-1, None]], [with_change[None, :-1], np.array([[itself]])]]
     )
     return Along.of(fit, start, ends, np.append(G[:-1, -1] - G[-1, -1], with_change[-1]), bend)
+
+
+def sound_weights(along: Along, errors: Array) -> Array:
+    """The weights that minimise f, as far as f falls by more than errors of the tokens can pretend.
+
+    ``errors``: the covariance of those of the changes (``rounding.py``). Along a combination whose
+    error is e, f seems to change by the slope of the loss times e, and rises by the curvature times
+    |e|^2 / 2. The latter is added to f, more of it until the former is a small share of the gain.
+    """
+    end = np.zeros(along.changes.shape[1])
+    end[-1] = 1.0
+    slope = along.fit.gradient(along.start).ravel()
+    steepness = float(np.sqrt(slope @ slope / len(slope)))
+    worth = along.fit.curvature
+    for _ in range(DOUBTS):
+        doubted = replace(along, bend=along.bend + worth * errors)
+        w = mixing_weights(doubted)
+        gain = doubted.value(end) - doubted.value(w)
+        pretended = steepness * math.sqrt(max(float(w @ errors @ w), 0.0))
+        if not pretended > PRETENDED * gain or w[-1] == 1.0:
+            return w
+        worth *= DOUBTED
+    return end
 
 
 def mixing_weights(along: Along) -> Array:

@@ -48,13 +48,15 @@ class Tours(Roles):
 
     ``name``: that of the acceleration in configs. ``depth``: the most tours or syncs that are
     combined. ``first``: above 0, the step size of the first tour, from which the acceleration
-    chooses those of the others.
+    chooses those of the others. ``unit``: above 0, the share of a change by which the transport of
+    the run is wrong.
     """
 
     name: str
     acceleration: type[Acceleration]
     depth: int
     first: float = 0.0
+    unit: float = 0.0
 
     def check(self, problem: Problem) -> None:
         """Reject a penalty that is not smooth, where the acceleration needs one that is."""
@@ -70,16 +72,20 @@ class Tours(Roles):
         return bounds.with_slots(TOUR.name, PRODUCTS.name, snapshots=snapshots, products=most)
 
     def client(self, number: int, model: ClientModel, plan: Plan) -> TouringClient:
-        """Client k."""
+        """Client ``number``, which collects products for the acceleration at its visits."""
         return TouringClient(number, model, plan)
 
     def server(self, clients: int, plan: Plan, problem: Problem) -> TouringServer:
-        """The server."""
+        """The server, at which tours end: it chooses the next step from what the token
+        collected."""
         return TouringServer(clients, plan, problem)
 
     def begin(self, z: Array, penalty: float, fit: Fit, tour: int) -> Acceleration:
         """A new acceleration that starts with this token."""
-        return self.acceleration(self.depth, z, penalty, fit, tour, self.first)
+        begun = self.acceleration(self.depth, z, penalty, fit, tour, self.first)
+        if self.unit:
+            begun.count_rounding(self.unit)
+        return begun
 
 
 def tours_of(plan: Plan) -> Tours:

@@ -15,9 +15,10 @@ from mtcd.methods.mtcd.features import ACCELERATIONS
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.methods.optimal_weights import Along
 from mtcd.methods.tours.anderson import MOST_PATIENCE, SLOWER, best_weights
-from mtcd.methods.tours.conjugate import along_tour, mixing_weights
+from mtcd.methods.tours.conjugate import along_tour, sound_weights
 from mtcd.methods.tours.momentum import next_momentum
 from mtcd.methods.tours.parties import MOST_STEPS
+from mtcd.methods.tours.rounding import Rounding
 from mtcd.methods.tours.survey import Survey
 from mtcd.models.glm.model import LinearProblem
 from mtcd.models.glm.penalty import Penalty
@@ -218,6 +219,7 @@ class PlainConjugate(Scheme):
         super().__init__(problem, method, start)
         self.starts, self.surveying = [start], method.adaptive
         self.reach = self.plain = self.eta if method.adaptive else 0.0
+        self.rounding = Rounding(start[0])
 
     def next_start(self, end: State, value: float) -> State:
         *earlier, (Z, s) = self.starts
@@ -232,7 +234,8 @@ class PlainConjugate(Scheme):
         if self.surveying:
             sums = np.sum([self.problem.client(k).survey() for k in range(len(s))], axis=0)
             self.survey(Survey(*sums.tolist()), along)
-        w = mixing_weights(along)
+        fresh = self.rounding.fresh(Z, end[0])
+        w = sound_weights(along, self.rounding.of_changes(fresh))
         if w[-1] == 1.0:  # the end of the tour itself
             self.reach = max(self.reach, self.plain)
         theta = [
@@ -240,6 +243,7 @@ class PlainConjugate(Scheme):
             for k in range(len(s))
         ]
         start = along.aggregate(w), theta
+        self.rounding.add(w, fresh, float(np.sum((start[0] - Z) ** 2)), self.M)
         self.starts = [*self.starts, start][-self.M :]
         return start
 

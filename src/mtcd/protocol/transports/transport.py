@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,13 @@ class Transport(Stateful, ABC):
     dtype: np.dtype[Any] = F8
     reads_objective = True
     """Whether f can be read off an aggregate that has travelled."""
+    note: ClassVar[str] = ""
+    """What a run says of it, if its results may differ from those in double precision."""
+    unit: ClassVar[float] = 0.0
+    """The share of a change by which its rounding may be wrong, where it keeps differences."""
+    keeps_differences = False
+    """Whether it needs every message of a link, in order, and in return keeps the digits of
+    differences between aggregates, with which accelerations compute."""
 
     @abstractmethod
     def encode(self, numbers: Any) -> Any:
@@ -40,18 +47,24 @@ class Transport(Stateful, ABC):
     def decode(self, numbers: Any) -> Any:
         """The array in the form in which the receiver computes."""
 
-    def sent(self, payload: P) -> P:
-        """The payload as it leaves."""
-        return _mapped(payload, self.encode)
+    def sent(self, payload: P, to: int) -> P:
+        """The payload as it leaves for this party."""
+        return mapped(payload, self.encode)
 
-    def received(self, payload: P) -> P:
-        """The payload as it arrives."""
-        return _mapped(payload, self.decode)
+    def received(self, payload: P, sender: int) -> P:
+        """The payload as it arrives from this party."""
+        return mapped(payload, self.decode)
+
+    def passed(self, payload: P, sender: int, to: int) -> P:
+        """What arrives of a payload, computed by the transport of the sender: for engines that do
+        both ends in one place."""
+        return self.received(self.sent(payload, to), sender)
 
 
-def _mapped(payload: P, transform: Any) -> P:
+def mapped(payload: P, transform: Any) -> P:
     """The payload with its arrays transformed; a token is changed in place, because its sender no
     longer uses it."""
+    # Tokens only: other payloads have no slots, or none with arrays.
     slots = getattr(payload, "slots", None)
     if slots:
         for name in slots.keys() & _array_slots():
@@ -59,9 +72,11 @@ def _mapped(payload: P, transform: Any) -> P:
 
     kind = type(payload)
     names = _ARRAYS.get(kind)
+    # Found once per class: its fields never change.
     if names is None:
         names = _ARRAYS[kind] = _arrays(kind)
     found = {name: getattr(payload, name) for name in names}
+    # None is an aggregate that the sender does not have; it stays away.
     new = {name: transform(array) for name, array in found.items() if array is not None}
     if not new:
         return payload

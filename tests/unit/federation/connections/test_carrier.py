@@ -9,7 +9,7 @@ import pytest
 
 from bundles_on_disk import found
 from connected import LONGEST, Ends, received
-from mtcd.federation.connections.carrier import UNREAD_MESSAGES, Carrier
+from mtcd.federation.connections.carrier import LARGE_BYTES, UNREAD_MESSAGES, Carrier
 from mtcd.federation.connections.connection import FRAME_COST_BYTES
 from mtcd.federation.connections.wire import ALIVE, ANSWER, REQUEST
 
@@ -207,6 +207,13 @@ def test_it_says_when_much_is_being_decrypted(a: Carried) -> None:
     a.ends.b.send(REQUEST, "x", 2, bytes(100_000))
     a.turn()
     assert a.told == [("much", "True"), ("much", "False")]
+
+
+def test_so_many_bytes_are_not_much_yet(a: Carried) -> None:
+    a.add()
+    a.ends.sockets[0].send(bytes(LARGE_BYTES))  # not encrypted: the connection ends
+    a.turn()
+    assert a.told == [("lost", "b")]
 
 
 def test_at_the_end_what_waits_is_sent_first(a: Carried) -> None:

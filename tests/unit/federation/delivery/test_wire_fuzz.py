@@ -105,6 +105,14 @@ def test_every_truncation_is_refused() -> None:
                 assert verdict(cut, bounds) == "refused"
 
 
+def test_as_many_bytes_as_a_head_has_are_read_as_one() -> None:
+    _, bounds = next(iter(frames()))
+    with pytest.raises(WireError, match="is cut short"):
+        decode(bytes(HEAD - 1), bounds)
+    with pytest.raises(WireError, match="magic is not that of mtcd"):
+        decode(bytes(HEAD), bounds)
+
+
 def test_frames_of_one_run_are_refused_by_another() -> None:
     for frame, bounds in frames():
         assert verdict(frame, replace(bounds, run="run-8")) == "refused"

@@ -12,7 +12,11 @@ import pytest
 import mtcd
 from mtcd.core.errors import ConfigError, DataError
 from mtcd.models.losses import LOSSES, Loss
-from mtcd.privacy.labels.corrected import CorrectedLogistic, CorrectedMultinomial
+from mtcd.privacy.labels.corrected import (
+    CorrectedLogistic,
+    CorrectedMultinomial,
+    check_shares,
+)
 from mtcd.privacy.labels.settings import LabelDP
 
 
@@ -137,3 +141,24 @@ def test_the_positive_class_is_kept() -> None:
     model = SimpleNamespace(class_weight=None, l2_weight=1.0, intercept=False)
     loss = LabelDP(epsilon=1.0).corrected(LOSSES["logistic"](positive="no"), model)
     assert loss.encode(np.array(["no", "yes"]))[1] == ("yes", "no")
+
+
+@pytest.mark.parametrize(
+    ("encoded", "leaves"),
+    [
+        ([-0.5, 0.5], False),  # a share of exactly 0
+        ([-0.5, 0.51], True),
+        ([0.5, 1.5], False),  # of exactly 1
+        ([0.49, 1.5], True),
+        ([[-0.5, 1.0], [0.5, 0.0]], False),  # one class of two
+    ],
+)
+def test_every_class_is_left_more_than_no_share_and_less_than_all(
+    encoded: list[float], leaves: bool
+) -> None:
+    if leaves:
+        check_shares(np.array(encoded), "more")
+        return
+
+    with pytest.raises(DataError, match="with more samples, or with more"):
+        check_shares(np.array(encoded), "more")

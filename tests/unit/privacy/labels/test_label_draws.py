@@ -122,6 +122,10 @@ def test_a_table_that_is_not_there_is_kept_in_the_folder_that_is_given(tmp_path:
     assert TableDraws(tmp_path / "gone.csv").epsilon == 1.0
     LabelDP(epsilon=1.0).released(LABELS, LabelSource(None, tmp_path / "checkpoint"))
     assert account(tmp_path / "checkpoint", "labels").exists()
+    (tmp_path / "run").mkdir()
+    LabelDP(epsilon=1.0).released(LABELS, LabelSource(tmp_path / "lost.csv", tmp_path / "run"))
+    assert account(tmp_path / "run", "lost.csv").exists()
+    assert not account(tmp_path, "lost.csv").exists()
 
 
 def test_seeded_draws_repeat_are_not_counted_and_say_that_they_protect_nobody(

@@ -71,6 +71,17 @@ def test_the_threshold_is_where_a_label_changes() -> None:
     assert (kept, changed) == (2, 0)
 
 
+def test_a_bit_of_the_noise_is_set_by_words_below_its_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of the two numbers of one bit, 1 has so much less weight than 0 as the rate says."""
+    weight = Decimal(-2).exp()
+    share = int(weight / (1 + weight) * ONE)
+    drawn = np.array([0, share - 1, share, ONE - 1], np.uint64)
+    monkeypatch.setattr(mechanisms, "words", lambda *_: drawn)
+    assert mechanisms._geometric(2.0, 1, b"", "", 4).tolist() == [1, 1, 0, 0]
+
+
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_probabilities_are_those_of_the_formula(epsilon: float) -> None:
     for classes in (2, 5):

@@ -13,6 +13,7 @@ from scipy.stats import kstest, norm
 import mtcd
 from commands import run
 from mtcd.core.errors import ConfigError, DataError
+from mtcd.models.losses import LOSSES
 from mtcd.privacy.label_privacy import LabelSource
 from mtcd.privacy.labels.corrected import SoftLogistic
 from mtcd.privacy.labels.draws import TableDraws
@@ -219,3 +220,17 @@ def test_a_sealed_training_of_values() -> None:
         privacy=mtcd.Privacy(mode="sealed", labels={"soft": 0.125, "range": ends}),
     )
     assert np.corrcoef(run.predict(data), data.labels)[0, 1] > 0.8
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_loss_knows_what_the_settings_say(intercept: bool) -> None:
+    model = mtcd.Glm("logistic", l2=1.0, intercept=intercept)
+    soft = SoftLabels(soft=0.25, classes=("no", "yes"))
+    loss = soft.corrected(LOSSES["logistic"](), model)
+    assert (loss.soft, loss.names, loss.needs_shares) == (0.25, ("no", "yes"), intercept)
+    assert loss.largest == 1.0 + 6.0 * 0.25
+    encoded, names = loss.encode(np.array([-0.25, 0.5]))
+    assert (encoded.tolist(), names) == ([-0.25, 0.5], ("no", "yes"))
+    if intercept:
+        with pytest.raises(DataError, match=r"a smaller privacy\.labels\.soft"):
+            loss.encode(np.array([-0.5, 0.25]))
