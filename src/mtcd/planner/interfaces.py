@@ -58,7 +58,7 @@ class Interfaces:
             return math.inf
 
         up, down = row
-        return up if direction == "up" else down
+        return {"up": up, "down": down}[direction]
 
     @property
     def limits_server(self) -> bool:
@@ -66,7 +66,9 @@ class Interfaces:
         return self.clients in self.rows
 
     def _number(self, party: int) -> int:
-        return self.clients if party < 0 else party
+        if party < 0:  # the server, as parties number it
+            return self.clients
+        return party
 
 
 def read_interfaces(path: Path, network: Network) -> Interfaces:

@@ -41,14 +41,16 @@ def connect(address: str, key: str, here: Mapping[str, Any] | None = None) -> bo
     _errors_to_stderr(find("ray._private.worker"))
     if ray.is_initialized():
         return False
+
+    # before ray.init, which starts processes that inherit it; what the user has set stays
     logging.getLogger("ray").setLevel(logging.ERROR)
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+
+    joined = None
     if address == AUTO:
         joined = _running()
-    elif address == LOCAL:
-        joined = None
-    else:
+    elif address != LOCAL:
         joined = _checked(address, key)
     if joined is None:
         _start(ray, here or {})
@@ -59,8 +61,12 @@ def connect(address: str, key: str, here: Mapping[str, Any] | None = None) -> bo
 
 def _running() -> str | None:
     """The address of the cluster that 'auto' joins, if there is one."""
-    if named := os.environ.get(ADDRESS):
-        return None if named == LOCAL else _checked(named, ADDRESS)
+    named = os.environ.get(ADDRESS)
+    if named == LOCAL:
+        return None
+    if named:
+        return _checked(named, ADDRESS)
+
     written = find("ray._private.services").find_bootstrap_address(None)
     if not written or not _answers(written):  # the file is left behind when a cluster is killed
         return None
@@ -151,5 +157,7 @@ def _errors_to_stderr(worker: Any) -> None:
 
 def first_line(error: BaseException) -> str:
     """The first line of what an error says."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0].rstrip(".") if lines else type(error).__name__
+    for line in str(error).splitlines():
+        if line.strip():
+            return line.strip().rstrip(".")
+    return type(error).__name__

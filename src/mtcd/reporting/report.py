@@ -74,7 +74,9 @@ def report(
             check_run(Path(run))
 
     records = [_record(run, name) for name, run in named]
-    title = f"mtcd: {records[0].name}" if len(records) == 1 else f"mtcd: {len(records)} runs"
+    title = f"mtcd: {len(records)} runs"
+    if len(records) == 1:
+        title = f"mtcd: {records[0].name}"
     write_whole(out, render(make_report(records, "file", title, VERSION)))
     return out
 
@@ -83,10 +85,12 @@ def _named(
     runs: Reported | Iterable[Reported] | Mapping[str, Reported],
 ) -> list[tuple[str, Reported]]:
     """The runs with names that differ."""
+    if isinstance(runs, Run | str | Path):
+        runs = [runs]
     if isinstance(runs, Mapping):
         named = list(runs.items())
     else:
-        listed = [runs] if isinstance(runs, Run | str | Path) else list(runs)
+        listed = list(runs)
         named = list(zip(_names(listed), listed, strict=True))
 
     if not named:
@@ -100,14 +104,25 @@ def _names(runs: Sequence[Reported]) -> list[str]:
     folders = [Path(run) for run in runs if not isinstance(run, Run)]
     of_folders = iter(unique_names(folders))
 
-    seen: Counter[str] = Counter()
     names = []
     for run in runs:
-        name = run.method if isinstance(run, Run) else next(of_folders)
-        seen[name] += 1
-        names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+        if isinstance(run, Run):
+            names.append(run.method)
+        else:
+            names.append(next(of_folders))
+    return _numbered(names)
 
-    return names
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """The names, with a number behind each that was there before."""
+    seen: Counter[str] = Counter()
+    numbered = []
+    for name in names:
+        seen[name] += 1
+        if seen[name] > 1:
+            name = f"{name} ({seen[name]})"
+        numbered.append(name)
+    return numbered
 
 
 def _record(run: Reported, name: str) -> RunRecord:
@@ -143,13 +158,8 @@ def unique_names(folders: Sequence[Path]) -> list[str]:
 
         times = Counter(names.values())
 
-    seen: Counter[Path] = Counter()
-    found = []
-    for path in whole:
-        seen[path] += 1
-        found.append(names[path] if seen[path] == 1 else f"{names[path]} ({seen[path]})")
-
-    return found
+    # different folders have different names by now: only one that is given twice gets a number
+    return _numbered([names[path] for path in whole])
 
 
 def _check_out(out: Path) -> None:

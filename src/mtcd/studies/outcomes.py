@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mtcd.core.errors import DivergedError
+from mtcd.core.errors import ConfigError, DivergedError
 from mtcd.core.files import write_whole
 from mtcd.core.rows import Rows
 from mtcd.data.dataset import VerticalDataset
@@ -40,6 +40,16 @@ class Outcomes(ABC):
     def write(self, path: str | Path) -> None:
         """The rows as CSV; numbers are written so that they read back exactly."""
         write_rows(Path(path), self.rows())
+
+
+def names_in(out: Path) -> list[str]:
+    """What is in a folder that is to be written; none if it is not there yet, an error if it is a
+    file."""
+    if not out.exists():
+        return []
+    if not out.is_dir():
+        raise ConfigError(f"{out} is a file: choose another folder.")
+    return [found.name for found in out.iterdir()]
 
 
 def write_rows(path: Path, rows: Rows) -> None:

@@ -57,11 +57,7 @@ def _curve(run: Run) -> dict[str, list[float | None]]:
     rows = run.history.rows
     step = max(1, math.ceil(len(rows) / POINTS))
     shown = [*rows[:-1:step], rows[-1]]
-    curve = {}
-    for name in DRAWN:
-        curve[name] = [_plain(getattr(row, name)) for row in shown]
-
-    return curve
+    return {name: [_plain(getattr(row, name)) for row in shown] for name in DRAWN}
 
 
 def _plain(value: Any) -> Any:
@@ -86,12 +82,13 @@ class Finished:
     def load(self, config: Config) -> Record | None:
         """The record of a finished training; a damaged file counts as missing."""
         try:
-            record = json.loads(self.path(config).read_text(encoding="utf-8"))
-            has_curve = all(name in record["curve"] for name in DRAWN)
-            whole = isinstance(record["row"]["status"], str) and has_curve
-            return record if whole else None
+            record: Record = json.loads(self.path(config).read_text(encoding="utf-8"))
+            has_curve = set(DRAWN) <= set(record["curve"])
+            if has_curve and isinstance(record["row"]["status"], str):
+                return record
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return None
+            pass  # it is trained again, as if it were not there
+        return None
 
     def save(self, config: Config, record: Record) -> None:
         """Keep it: written whole, or not at all."""

@@ -12,7 +12,6 @@ several proposals, the earliest iteration counts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from mtcd.federation.delivery.policy import RecoveryPolicy
@@ -20,7 +19,6 @@ from mtcd.federation.recovery.uploads import MakeUploads
 from mtcd.federation.recovery.wait import Wait
 from mtcd.methods.dcpa.dcpa import DCPAClient
 from mtcd.protocol.codec.envelopes import End, Envelope
-from mtcd.protocol.party import Message
 from mtcd.training.divergence import DIVERGED
 
 TIME_IS_UP = "seconds"
@@ -42,7 +40,7 @@ class InStep(Wait):
         """Until all earlier envelopes of its sender were processed."""
         # Gaps in the sequence: an earlier envelope is still under way, and may be a proposal to
         # stop.
-        following, _ = self.delivery.seen_from(envelope.sender)
+        following, _ = self.delivery.seen.get(envelope.sender, (0, []))
         return envelope.sequence > following
 
     def finish(self, status: str) -> None:
@@ -52,18 +50,17 @@ class InStep(Wait):
             self._propose(status)
             self.delivery.commit()
 
-    def cut_at_end(self, messages: Sequence[Message]) -> tuple[Sequence[Message], End | None]:
-        until, end = super().cut_at_end(messages)
+    def may_end(self, end: End) -> End | None:
         request = self.delivery.stop_request
         # The iteration that was agreed on, with the status of whoever proposed it.
-        if end is not None and request is not None and end.hop >= request[1]:
-            return until, End(request[0], end.t, end.hop)
+        if request is not None and end.hop >= request[1]:
+            return End(request[0], end.t, end.hop)
         # Only this client's clock says so. The others are asked to stop at an iteration that none
         # has reached.
-        if end is not None and end.status == TIME_IS_UP:
+        if end.status == TIME_IS_UP:
             self._propose(TIME_IS_UP)
-            return messages, None
-        return until, end
+            return None
+        return end
 
     def receive_end(self, end: End, sender: int) -> None:
         if end.status == DIVERGED:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import live
 from bundles_on_disk import found
 from live import make_bundles, own_table_of
 from mtcd.core.errors import MtcdError, WireError
@@ -165,15 +166,7 @@ def nodes_of(folder: Path, **changes: Any) -> dict[str, Node]:
         **changes,
     }
     bundles = make_bundles(folder, DATA.clients, stop={"iterations": 30}, **settings)
-    return {
-        name: Node(
-            bundle,
-            folder / "runs" / name,
-            LinearParticipant(bundle, own_table_of(DATA, bundle)),
-            None,
-        )
-        for name, bundle in bundles.items()
-    }
+    return live.nodes_of(folder, bundles, DATA)
 
 
 def test_the_operator_knows_who_has_finished_from_one_that_stays(tmp_path: Path) -> None:

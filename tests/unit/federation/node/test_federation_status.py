@@ -16,7 +16,7 @@ from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.operator import _Asking
 from mtcd.federation.node.overview import _gap, in_words, is_dead, summarise
-from mtcd.federation.psi_process import Progress
+from mtcd.federation.psi_process import AlignmentProgress
 from mtcd.protocol.ledger.ledger import Ledger
 from waiting import PATIENCE
 
@@ -100,7 +100,7 @@ def test_alignment_leaves_the_loop_to_others(monkeypatch: pytest.MonkeyPatch) ->
         SimpleNamespace(ids=["x"]),
         Log("b", None),
     )  # type: ignore
-    led._answering, led.progress = False, Progress()
+    led._answering, led.progress = False, AlignmentProgress()
     monkeypatch.setattr(led, "read", lambda asked, parts: ({}, [b"request"]), raising=False)
 
     def answer(body: bytes) -> None:

@@ -20,7 +20,7 @@ from mtcd.methods.svfl.svfl import SVFL
 from mtcd.models.glm.model import Glm
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
-from mtcd.protocol.party import SERVER, Party, Recovery
+from mtcd.protocol.party import SERVER
 from problems import make_data
 
 MODEL = Glm("ridge")
@@ -68,15 +68,3 @@ def test_where_the_members_change_nothing_is_undone(
         assert (
             type(make_reliable_party(number, parties, MemoryJournal(), network).policy) is expected
         )
-
-
-@pytest.mark.parametrize("own", Recovery)
-def test_subclasses_inherit_every_way_to_recover_but_restart(own: Recovery) -> None:
-    """They may have state that the base class cannot undo; to say again that it can is up to
-    them."""
-    base = type("Base", (Party,), {"recovery": own})
-    assert base.recovery is own
-    assert type("Other", (base,), {}).recovery is (
-        Recovery.WAIT if own is Recovery.RESTART else own
-    )
-    assert type("Same", (base,), {"recovery": own}).recovery is own

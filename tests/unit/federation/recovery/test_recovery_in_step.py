@@ -43,7 +43,7 @@ def told(client: ReliableParty) -> list[tuple[int, Any]]:
 def cut(client: ReliableParty, *iterations: int) -> tuple[int, End | None]:
     """How many of these reports are left, and the end."""
     messages = [Message(1, MONITOR, Part(i, np.zeros(2))) for i in iterations]
-    left, end = client.policy.cut_at_end(messages)
+    left, end = client._until_end(messages)
     assert left == messages[: len(left)]
     return len(left), end
 
