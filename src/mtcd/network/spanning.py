@@ -91,6 +91,8 @@ def _centre(network: Network) -> int:
         for d, level in enumerate(levels):
             distance[level] = d
         least = np.maximum(least, np.maximum(distance, depth - distance))
+        # Clients that no bound tells apart are tried in the order of their numbers, so that each
+        # party, which searches alone, finds the same root.
         candidate = int(np.argmin(least))
         if least[candidate] >= best_depth:
             break
