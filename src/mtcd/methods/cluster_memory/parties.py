@@ -20,7 +20,9 @@ from mtcd.protocol.party import Message
 from mtcd.protocol.token import Token
 
 SYNCS = 20
-"""The syncs whose changes are kept. With six, it took more syncs than with one weight in all."""
+"""The most syncs whose changes are kept."""
+CHANGES = 300
+"""The most changes that are kept of all clusters together: the server weighs them all."""
 NOISE = 1e-11
 """Where f would fall by less than this share, rounding decides on the weights: they are all 0."""
 FURTHEST = 1e4
@@ -29,6 +31,15 @@ FURTHEST = 1e4
 DRIFT, ROUNDING = 1e-7, 1e-12
 """Earlier and new changes below this share of the aggregate may be rounding, which weights would
 enlarge: they are left out."""
+
+
+def syncs_kept(tokens: int) -> int:
+    """The syncs whose changes are kept, with so many clusters.
+
+    >>> syncs_kept(4), syncs_kept(50)
+    (20, 6)
+    """
+    return max(1, min(SYNCS, CHANGES // tokens))
 
 
 class MemoryClient(TokenClient):
@@ -63,7 +74,7 @@ class MemoryClient(TokenClient):
         """Begin iteration t from the combination of the changes."""
         theta = self.combined_by(weights)
         known = self._known()
-        self.changes = known[max(0, len(known) - SYNCS) :]
+        self.changes = known[max(0, len(known) - syncs_kept(self.plan.tokens)) :]
         self.theta = self.combined = self._with_penalty(theta)
         self.copies, self.t = {}, t
 
@@ -155,7 +166,8 @@ class MemoryServer(TokenServer):
         moved = sum(weight * column for weight, column in zip(w, columns, strict=True))
         self.aggregate = np.asarray(self.aggregate + moved)
         self.penalty += float(slopes.ravel() @ w + w @ _joined(products) @ w / 2)
-        self.moves, self.products = moves[-SYNCS:], products[:, -SYNCS:, -SYNCS:]
+        kept = syncs_kept(self.plan.tokens)
+        self.moves, self.products = moves[-kept:], products[:, -kept:, -kept:]
 
     def _products(self, tokens: Sequence[Token]) -> tuple[Array, Array]:
         """By cluster, the inner products of the start with all changes, and of these among

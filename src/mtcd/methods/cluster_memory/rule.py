@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError
-from mtcd.methods.cluster_memory.parties import SYNCS, MemoryClient, MemoryServer
+from mtcd.methods.cluster_memory.parties import MemoryClient, MemoryServer, syncs_kept
 from mtcd.methods.cluster_memory.slots import SUMS, WEIGHTS
 from mtcd.methods.mtcd.combine.rule import RULES, Combine
 from mtcd.methods.mtcd.features import Roles
@@ -59,10 +59,8 @@ class MemoryRoles(Roles):
 
     def bounds(self, bounds: Bounds, plan: Plan) -> Bounds:
         """A token has the weights of its cluster; the end of a training tells those of all."""
-        limits = {
-            "cluster weights": plan.tokens * (SYNCS + 1),
-            "cluster sums": 2 * SYNCS + 2,
-        }
+        kept = syncs_kept(plan.tokens)
+        limits = {"cluster weights": plan.tokens * (kept + 1), "cluster sums": 2 * kept + 2}
         return bounds.with_slots(WEIGHTS.name, SUMS.name, **limits)
 
     def client(self, number: int, model: ClientModel, plan: Plan) -> MemoryClient:
