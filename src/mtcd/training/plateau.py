@@ -12,7 +12,7 @@ from mtcd.protocol.codec.payloads import Nested, stored
 from mtcd.protocol.codec.types import Count, Number
 from mtcd.training.columns import Best, check_column, value_of
 from mtcd.training.history import Measurement
-from mtcd.training.rules import Keeper, Kept, Moment
+from mtcd.training.rules import CheckedMoment, Keeper, Kept
 
 PLATEAU = "plateau"
 """The status of a training that the rule has ended."""
@@ -93,7 +93,7 @@ class PlateauRule:
         """The end of the current window."""
         return self.rule.next(iteration, self.epoch)
 
-    def reached(self, now: Moment) -> str | None:
+    def reached(self, now: CheckedMoment) -> str | None:
         """The status, if a window has ended without an improvement."""
         seen = now.keeper.slots.get(WINDOWS.name, self._first)
         if not self.rule.is_due(seen, now.iteration, self.epoch):
@@ -126,6 +126,6 @@ class PlateauHistory:
         return self._rule.reached(moment_of(row, Kept(self._kept.slots)))
 
 
-def moment_of(row: Measurement, keeper: Keeper) -> Moment:
+def moment_of(row: Measurement, keeper: Keeper) -> CheckedMoment:
     """A measurement as rules see it."""
-    return Moment(row.iteration, partial(value_of, row), keeper)
+    return CheckedMoment(row.iteration, partial(value_of, row), keeper)

@@ -28,7 +28,7 @@ from mtcd.protocol.token import Token
 from mtcd.training.divergence import DIVERGED, Divergence, looks_hopeless
 from mtcd.training.pace import Growing, Pace
 from mtcd.training.plateau import Plateau, PlateauRule
-from mtcd.training.rules import Keeper, Kept, Moment
+from mtcd.training.rules import CheckedMoment, Keeper, Kept
 from mtcd.training.stop import Stop
 
 MEASURE_SECONDS = 0.5
@@ -106,7 +106,7 @@ class Watch:
         if not math.isfinite(getattr(payload, "penalty", 0.0)):
             return DIVERGED
         kept = payload if isinstance(payload, Token) else keeper
-        now = Moment(hop, partial(self._value, payload, hop), kept or Kept())
+        now = CheckedMoment(hop, partial(self._value, payload, hop), kept or Kept())
         status = self._reached(now)
         if status is None and hop >= self._next_check:
             self._next_check = self._check_pace.next(hop, near=False)
@@ -171,7 +171,7 @@ class Watch:
         with np.errstate(all="ignore"):
             return float(self.problem.read_off(aggregate, payload.penalty))
 
-    def _reached(self, now: Moment) -> str | None:
+    def _reached(self, now: CheckedMoment) -> str | None:
         for rule in self.limits:
             status = rule.reached(now)
             if status is not None:
