@@ -14,14 +14,15 @@ from mtcd.models.splitnet.feed import BatchRows, Feed, Stored, as_tensor, draw_s
 from mtcd.models.splitnet.modules import Trainable, draws_numbers
 from mtcd.models.splitnet.optimiser import plain_sgd
 from mtcd.protocol.batches import Batches
-from mtcd.testing.references.splitnet import Block, combine
+from mtcd.testing.references.splitnet import PartyBlock, combine
 
 CPU = torch.device("cpu")
 
 
-def blocks(*values: float) -> list[Block]:
+def blocks(*values: float) -> list[PartyBlock]:
     return [
-        Block({"w": torch.tensor([value])}, {"w": torch.tensor([10 * value])}) for value in values
+        PartyBlock({"w": torch.tensor([value])}, {"w": torch.tensor([10 * value])})
+        for value in values
     ]
 
 
