@@ -90,6 +90,7 @@ class OnTable:
         if not (self.run / CONFIG).exists():
             return None  # it was trained in Python, and saved
 
+        # read, not built: nothing that the config names is run
         data = read_config(self.run / CONFIG).data
         if not isinstance(data, TableData):
             return None
