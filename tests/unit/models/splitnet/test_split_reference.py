@@ -12,9 +12,9 @@ from torch.nn import functional
 
 from mtcd.protocol.batches import Batches
 from mtcd.testing.references.splitnet import (
-    BatchObjective,
-    PartyBlock,
+    PartyWeights,
     Settings,
+    SplitObjective,
     Task,
     mtcd,
     stcd,
@@ -91,7 +91,7 @@ class Trails:
         return [*self.trails[token, t], 0][hop]
 
 
-def check(found: tuple[list[PartyBlock], PartyBlock], w: Any, v: float, u: Any = None) -> None:
+def check(found: tuple[list[PartyWeights], PartyWeights], w: Any, v: float, u: Any = None) -> None:
     theta, theta_0 = found
     np.testing.assert_allclose([block.weights["weight"].item() for block in theta], w)
     assert theta_0.weights["weight"].item() == pytest.approx(v)
@@ -198,7 +198,7 @@ def test_gradients_of_a_fusion_without_parameters_and_of_unused_ones() -> None:
     spare.register_parameter("frozen", nn.Parameter(torch.ones(2), requires_grad=False))
     x, y = torch.ones(2, 1).double(), torch.zeros(2, 1).double()
     given = Task([spare], nn.Identity(), "sum", functional.mse_loss, [x], y)
-    f, (theta, theta_0) = BatchObjective(given, Batches(2, None, 0), 0), given.start()
+    f, (theta, theta_0) = SplitObjective(given, Batches(2, None, 0), 0), given.start()
     assert theta[0].weights.keys() == theta[0].velocity.keys() == {"weight", "unused"}
     Z = f.parts(theta)
     assert f.gradients(None, Z, {}, theta_0.weights) == ({}, {})
