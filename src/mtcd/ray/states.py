@@ -27,6 +27,7 @@ def adopt(parties: Parties, hosts: Iterable[HostState]) -> list[Any]:
         for number, state in host.parties.items():
             party = parties.server if number == SERVER else parties.clients[number]
             assert party is not None
+            # of this process: they make the model of what was trained elsewhere
             party.restore(state)
         parties.adopt(host.waiting)
     return parties.parameters()
@@ -72,6 +73,7 @@ def as_host_states(
         return _spread(parties, states, [], opening, routes, float_bytes)
 
     state = restored(snapshot)
+    # hosts have no place for messages of clients that are ahead
     if state["ahead"] or state["monitor"]["reports"]:
         raise MtcdError(
             "The checkpoint is of clients that are ahead of each other: resume it without engine: "

@@ -105,6 +105,7 @@ def read_attachments(folder: Path) -> Mapping[str, Attachment]:
     found = {}
     for name, home in features.parts("mtcd.attachments").items():
         kind = cast(type[Attachment], features.load(home))
+        # older runs, and those without the feature, have none
         if (folder / kind.file).is_file():
             found[name] = kind.read(folder / kind.file)
 

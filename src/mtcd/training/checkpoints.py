@@ -75,6 +75,7 @@ class Checkpoints:
         The checkpoint of the ``last`` measurement is always written.
         """
         began = perf_counter()
+        # writing takes time: a large model would do little else
         if began < self._due and not last:
             return
         state, followed = observer.engine.snapshot(), observer.watcher.state()
@@ -93,6 +94,7 @@ class Checkpoints:
     def restore(self, observer: Observer) -> None:
         """Have engine and observer continue from the file, if it is of the same training."""
         facts, tensors = self.form.read(self.path)
+        # other settings would continue from numbers that they could not have led to
         for name, value in self.facts.items():
             if facts.get(name) != value:
                 raise MtcdError(

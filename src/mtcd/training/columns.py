@@ -55,6 +55,7 @@ class Best:
 def check_column(column: str, rows: int, row: Measurement) -> None:
     """Reject a column that the first measurement does not have."""
     if rows == 0 and value_of(row, column) is None:
+        # seconds are left out: what depends on the clock should decide nothing
         known = ", ".join(sorted({*numbers(row)} - {"seconds"}))
         raise ConfigError(
             f"There is no column {column!r} in the history of this training. It has {known}."
@@ -65,4 +66,5 @@ def has_begun(first: Measurement, row: Measurement) -> bool:
     """Whether the model has changed since the first measurement: parties with trees measure their
     gains before they grow the first tree, and rules that end a training must not end it there.
     """
+    # after so many iterations the gains are known, even if f is as it was
     return row.iteration >= MOST_MEASURED or row.objective != first.objective

@@ -136,6 +136,7 @@ def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
     _check(asked.privacy, Privacy)
     # labels are released in this process, before anybody else sees them
     here = asked.engine is None or asked.privacy.labels is not None
+    # blocks that stay elsewhere would have to come here for labels, and for other kinds of models
     if isinstance(data, BlockSources) and (here or not kind.reads_sources):
         data = data.read()
 
@@ -143,6 +144,7 @@ def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
     _check(asked.stop or Stop(gap=1), Stop)
     _check(asked.costs, Costs)
     check_whole("seed", asked.seed, least=0)
+    # before the method: its default depends on whether the network is connected
     network = as_network(asked.network, data.clients, asked.seed)
 
     method = asked.method
@@ -164,8 +166,10 @@ def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
     data = released(data, asked.privacy.labels, asked.checkpoint)
     model = with_noise(model, asked.privacy.labels)
     asked = replace(asked, data=data, model=model, network=network, method=method)
+    # what this kind does not have is refused with its reason, not ignored
     kind.check(asked)
 
+    # after the method is known: a default limit is in its iterations
     stop = asked.stop or kind.default_stop(method)
     stop.check(method, network, asked.costs)
     return replace(asked, stop=stop), kind, notes
@@ -183,6 +187,7 @@ def as_network(network: GivenNetwork, clients: tuple[str, ...], seed: int) -> Ne
     if isinstance(network, str):
         return make_network(network, clients, seed=seed)
     if isinstance(network, Network):
+        # in order, too: clients are numbered, in data and network alike
         if network.clients != clients:
             raise ConfigError(
                 "The network and the data do not have the same clients in the same order."

@@ -113,6 +113,7 @@ class Observer:
     def resume(self, rows: Sequence[Measurement], ledger: Ledger) -> None:
         """Continue an earlier training with these measurements and this ledger."""
         self.rows[:] = rows
+        # in place: engine and listeners have the same ledger
         for name, value in ledger.to_dict().items():
             setattr(self.engine.ledger, name, value)
         self.clock.add(rows[-1].seconds)
@@ -124,6 +125,7 @@ class Observer:
         try:
             status = self.advance(stop, watch)
         except KeyboardInterrupt:
+            # there is no model yet: the interrupt ends the command, not a training
             if self._latest is None or not self.rows:
                 raise
             return self._interrupted(self._latest)
@@ -187,6 +189,7 @@ class Observer:
 
     def _last_iteration(self, stop: Stop) -> float:
         """The iteration at which a limit ends the training, whatever is measured."""
+        # without an epoch there is no limit on epochs: stop.epoch() would have made one
         epoch = self.pace.epoch or math.inf
         return min(stop.iterations or math.inf, (stop.epochs or math.inf) * epoch)
 
@@ -224,6 +227,7 @@ class Observer:
         with self.clock.paused():
             score = self._score(progress)
             row = self._row(progress, score)
+            # a measurement that ends the training is judged by the stricter rule of the end, below
             diverged = not stop.reached(row) and self._is_hopeless(score.objective)
 
             # not a measurement; at the end, there is no model
@@ -263,6 +267,7 @@ class Observer:
                     lambda: self._model_row(progress), fraction, self.engine.parameters
                 )
             if self.watcher.stopped is not None:
+                # the next message is measured, whatever was due
                 self._due = progress.hop
 
     def _stopped(self, progress: Progress) -> str | None:
@@ -308,6 +313,7 @@ class Observer:
 
     def _is_hopeless(self, objective: float) -> bool:
         """Whether the training has diverged."""
+        # of split networks f is not known on the way: the loss of mini-batches stands in for it
         seen = self.engine.epoch_loss()
         if seen is None:
             return self._rule(objective).on_the_way(objective)
@@ -352,6 +358,7 @@ class Observer:
         score = self.problem.score(self.engine.parameters())
         if self.best is None or not math.isfinite(score.objective):
             return score
+        # a gap below 0 would be reported as convergence, to nothing
         if score.objective < self.best - BELOW_OPTIMUM * max(1.0, abs(self.best)):
             raise MtcdError(
                 f"The model has an objective of {score.objective:.9g}, which is below the optimum "
@@ -363,6 +370,7 @@ class Observer:
 
     def _seconds(self) -> float:
         """The time spent training, in the simulation if it is one."""
+        # simulated time is the engine's to know
         if self.engine.seconds is not None:
             return self.engine.seconds
         return self.clock.seconds()

@@ -44,6 +44,7 @@ def read_run(folder: Path, model: Any, trusted: Sequence[str]) -> Run:
     """Read a run that was saved: see :meth:`mtcd.Run.load`."""
     with _complete(folder):
         about, run = read_without_model(folder)
+        # the model last: it may need modules that the user brings
         run = replace(run, model=read_trained(folder, about, model))
         if about.get("prepared"):
             return _with_preparations(run, folder / PREPARATION, trusted)
@@ -55,6 +56,7 @@ def read_without_model(folder: Path) -> tuple[dict[str, Any], Run]:
     is run."""
     with _complete(folder):
         about: dict[str, Any] = json.loads((folder / MARKER).read_text())
+        # refused by its number, before a key is missing somewhere
         if about["format"] != FORMAT:
             raise MtcdError(
                 f"{folder} was written in format {about['format']}; this version reads format "

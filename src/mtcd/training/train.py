@@ -139,6 +139,7 @@ def train(
         privacy=privacy or Privacy(),
         engine=engine,
     )
+    # from here on nothing is left to be chosen: inspect() does the same
     asked, kind, notes = resolved(asked)
     with asked.connected():
         training = kind.training(asked)
@@ -159,6 +160,7 @@ def run_training(
 ) -> Run:
     """Train to the end, in any engine. ``notes`` are the first of the run."""
     watcher = watcher_of(callbacks, training.trained)
+    # noise on gradients is of no use if callbacks decide by exact measurements
     if training.method.conditions.noisy:
         watcher.check_private()
     try:
@@ -182,6 +184,7 @@ def _run(
     with training.computing(), make_engine(parties, training.ledger()) as engine:
         listeners = listeners_of(training, parties, engine.ledger)
         engine.listeners = listeners
+        # after the listeners: a checkpoint restores them too
         observer = _observer(training, costs, engine, watcher)
         watcher.start(_started(training, observer, listeners))
 
@@ -278,6 +281,7 @@ class _Ended(NamedTuple):
 def _ended(training: Training, engine: Engine, watcher: Watcher) -> _Ended:
     """The model at the end, or the one that a callback has chosen."""
     notes: tuple[str, ...] = ()
+    # a callback may have kept a better model than the last one
     chosen = watcher.chosen()
     if chosen is None:
         parameters: Sequence[Any] = engine.parameters()

@@ -181,12 +181,14 @@ def watcher_of(callbacks: Any, trained: Callable[[Sequence[Any]], Any]) -> Watch
 
     ``trained`` makes the model of parameters.
     """
+    # a single callback, without its list, is the usual slip
     if not isinstance(callbacks, Sequence) or isinstance(callbacks, str):
         raise ConfigError(f"callbacks takes a list of Callback objects, but is {callbacks!r}.")
 
     watchers = [one for one in callbacks if isinstance(one, Watcher)]
     called = [one for one in callbacks if not isinstance(one, Watcher)]
     if called:
+        # callbacks come first: the live page shows what they have decided
         watchers = [_calling(called, trained), *watchers]
     if not watchers:
         return Watcher()

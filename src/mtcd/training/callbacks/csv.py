@@ -51,6 +51,7 @@ class CsvWriter(Callback):
     def on_start(self, info: RunInfo) -> None:
         path = Path(self.file)
         check_writable(path.parent)
+        # a name may be misspelt: nobody's table is overwritten
         self._check_ours(path)
         self._rows = Rows(row.row() for row in info.history)
         self._write_all()
@@ -73,6 +74,7 @@ class CsvWriter(Callback):
 
     def on_measure(self, moment: Moment) -> None:
         row = moment.measurement.row()
+        # kept: with a new column, the whole file is written again
         self._rows.append(row)
         if set(row) <= set(self._columns):
             self._append(row)

@@ -46,6 +46,7 @@ class EarlyStopping(Callback):
 
     def on_start(self, info: RunInfo) -> None:
         self._best, self._waited, self._rows = Best(self.on, self.min_improvement), 0, 0
+        # of a training that is resumed: it waits as long as it would have without the break
         for row in info.history:
             self._count(row)
         if self._waited >= self.patience:

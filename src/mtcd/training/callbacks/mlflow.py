@@ -49,6 +49,7 @@ class MLflowWriter(Callback):
         self.run_id: str = run.info.run_id
         self._open = True
         for name, value in info.settings.items():
+            # MLflow takes no longer texts
             self._client.log_param(self.run_id, name, str(value)[:6000])
 
     def on_measure(self, moment: Moment) -> None:
@@ -58,6 +59,7 @@ class MLflowWriter(Callback):
         for name, value in numbers(moment.measurement).items():
             metrics.append(entities.Metric(name, float(value), now, step))
 
+        # in one call: every call is a request to a server
         self._client.log_batch(self.run_id, metrics=metrics)
 
     def on_end(self, run: Run) -> None:
