@@ -95,17 +95,26 @@ class Measurement:
         metrics."""
         messages = {link: int(row[f"messages_{link}"]) for link in LINKS}
         floats = {link: int(row[f"floats_{link}"]) for link in LINKS}
+        gap = None
+        if row["gap"]:
+            gap = float(row["gap"])
+        learnt: dict[str, float | None] = {}
+        for name in LEARNT:
+            learnt[name] = None
+            if row.get(name):
+                learnt[name] = float(row[name])
+
         return Measurement(
             int(row["iteration"]),
             int(row["hops"]),
             int(row["syncs"]),
             float(row["objective"]),
-            float(row["gap"]) if row["gap"] else None,
+            gap,
             float(row["cost"]),
             messages,
             floats,
             float(row["seconds"]),
-            **{name: float(row[name]) if row.get(name) else None for name in LEARNT},
+            **learnt,
             metrics=_metrics(row),
         )
 
@@ -113,6 +122,7 @@ class Measurement:
 def _metrics(row: Mapping[str, str]) -> dict[str, float]:
     """The metrics of a row. The accuracy on test samples is one of them if that on training samples
     is."""
+    # In files of older versions 'test_accuracy' stands alone, and is no metric.
     others = () if row.get("train_accuracy") else LEARNT
     found = {}
     for name, value in row.items():
@@ -150,7 +160,9 @@ class History:
         if not self.rows:
             return "History(no measurements)"
         first, last = self.rows[0], self.rows[-1]
-        gap = "" if last.gap is None else f", gap {last.gap:.3g}"
+        gap = ""
+        if last.gap is not None:
+            gap = f", gap {last.gap:.3g}"
         return (
             f"History({len(self.rows):,} measurements, to iteration {last.iteration:,}: "
             f"objective {first.objective:.6g} to {last.objective:.6g}{gap})"
@@ -169,6 +181,7 @@ class History:
 
     def __getitem__(self, column: str) -> Array:
         rows = self.to_rows()
+        # Without rows no column is known to be wrong.
         if rows and column not in rows.columns:
             raise KeyError(column)
         # a metric is not in every row; None becomes NaN

@@ -41,7 +41,10 @@ class Growing(Pace):
 
     def next(self, iteration: int, near: bool) -> float:
         # close to the gap, look more often: the run ends at the first measurement below it
-        spacing = 1.0 + (self.spacing - 1.0) / 10 if near else self.spacing
+        spacing = self.spacing
+        if near:
+            spacing = 1.0 + (self.spacing - 1.0) / 10
+        # At least one further, and a whole number: iterations are counted.
         return max(iteration + 1, math.ceil(iteration * spacing))
 
 

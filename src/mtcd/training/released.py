@@ -36,9 +36,16 @@ def released(data: Any, privacy: LabelPrivacy | None, folder: str | Path | None 
         return data
 
     test: Any = data.test
-    labels = data.labels if test is None else np.concatenate([data.labels, test.labels])
-    table = data.label_table if isinstance(data, VerticalData) else None
-    source = LabelSource(table, None if folder is None else Path(folder))
+    # In one go: one release, which the account enters once.
+    labels = data.labels
+    if test is not None:
+        labels = np.concatenate([data.labels, test.labels])
+    table, place = None, None
+    if isinstance(data, VerticalData):
+        table = data.label_table
+    if folder is not None:
+        place = Path(folder)
+    source = LabelSource(table, place)
     drawn = privacy.released(labels, source)
     training = with_labels(data, drawn[: data.samples])
     if test is not None:
@@ -57,7 +64,10 @@ def with_labels(data: Any, labels: Labels) -> Any:
         return replace(data, labels=labels, true_labels=data.labels, test=None)
 
     changed = replace(data, labels=labels, true_labels=data.labels, test=None)
-    return changed if data.raw is None else changed.take(np.arange(data.samples))
+    # Prepared anew: a preparation that looks at labels must not look at the true ones.
+    if data.raw is None:
+        return changed
+    return changed.take(np.arange(data.samples))
 
 
 def _held_out(test: Any, labels: Labels, training: Any) -> Any:
@@ -65,4 +75,5 @@ def _held_out(test: Any, labels: Labels, training: Any) -> Any:
     changed = replace(test, labels=labels, true_labels=test.labels)
     if isinstance(changed, VerticalDataset) or changed.raw is None:
         return changed
+    # As the training samples are: a step that was fitted on them stays as it was.
     return changed.take(np.arange(changed.samples), like=training)

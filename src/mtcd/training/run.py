@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -81,8 +81,11 @@ class Run:
 
     def __repr__(self) -> str:
         last = self.final
-        gap = "" if last.gap is None else f", gap={last.gap:.3g}"
-        stepsize = "" if self.stepsize is None else f", stepsize={self.stepsize:.4g}"
+        gap, stepsize = "", ""
+        if last.gap is not None:
+            gap = f", gap={last.gap:.3g}"
+        if self.stepsize is not None:
+            stepsize = f", stepsize={self.stepsize:.4g}"
         return (
             f"Run(status={self.status!r}, method={self.method!r}{stepsize},\n"
             f"    objective={last.objective:.6g}{gap}, iterations={last.iteration}, "
@@ -93,6 +96,7 @@ class Run:
 
     def __getattr__(self, name: str) -> Any:
         """An attachment, a function of runs that a feature brings, or a part of the model."""
+        # Features first: a part of a model must not hide a function that they promise.
         home = features.parts("mtcd.run").get(name)
         if home is not None:
             return partial(cast(Callable[..., Any], features.load(home)), self)
@@ -104,7 +108,9 @@ class Run:
 
     def __dir__(self) -> list[str]:
         """The names that ``run.`` can be followed by, for completion."""
-        of_model = () if self.model is None else self.model.offers
+        of_model: Iterable[str] = ()
+        if self.model is not None:
+            of_model = self.model.offers
         of_features = {*attachment_names(), *features.parts("mtcd.run")}
         return sorted({*super().__dir__(), *of_features, *of_model})
 
@@ -169,7 +175,9 @@ class Run:
     def score(self, X: Any, y: Any = None) -> float:
         """The accuracy of classes, R2 of values, as in scikit-learn. ``X`` and ``y`` as in
         ``evaluate``."""
-        name = "accuracy" if self.classes else "r2"
+        name = "r2"
+        if self.classes:
+            name = "accuracy"
         return find_metric(name).of(self.outputs(X, y))
 
     def export_onnx(self, path: str | Path, after_preparation: bool = False) -> list[Path]:
@@ -181,6 +189,7 @@ class Run:
         what comes after it.
         """
         trained = self.trained()
+        # The file would predict from columns as given, and be wrong without a word.
         if trained.preparations is not None and not after_preparation:
             raise MtcdError(
                 "The preparation of this run's columns cannot be exported to ONNX. To export the "

@@ -61,6 +61,7 @@ class Stop:
     plateau: Plateau | Mapping[str, Any] | float | None = None
 
     def __post_init__(self) -> None:
+        # Frozen, but given in three ways: from here on there is one.
         if isinstance(self.plateau, Mapping):
             known = [field.name for field in fields(Plateau)]
             if unknown := [name for name in self.plateau if name not in known]:
@@ -79,6 +80,7 @@ class Stop:
         for name in ("gap", "seconds", "cost"):
             if limits[name] is not None:
                 check_number(f"stop.{name}", limits[name])
+        # A training without a limit would never end.
         if all(value is None for value in limits.values()):
             raise ConfigError(
                 "stop: give at least one of gap, iterations, epochs, seconds, cost, plateau."
@@ -104,7 +106,9 @@ class Stop:
         """Reject a limit on the cost that is never reached, if it is the only limit; with noise,
         limits on f."""
         if method.conditions.noisy and (self.gap is not None or self.plateau is not None):
-            limit = "plateau" if self.gap is None else "gap"
+            limit = "gap"
+            if self.gap is None:
+                limit = "plateau"
             raise ConfigError(
                 f"stop.{limit}: with privacy.dp the end of a "
                 f"training must not "
@@ -123,12 +127,15 @@ class Stop:
 
     def rules(self) -> tuple[StopRule, ...]:
         """The limits of a training that is measured, in the order in which they are asked."""
-        gap = () if self.gap is None else (Gap(self.gap),)
-        limits = [(name, column, getattr(self, name)) for name, column in MEASURED.items()]
-        return (
-            *gap,
-            *(Limit(name, column, most) for name, column, most in limits if most is not None),
-        )
+        # The gap first: a training that reaches it at its last iteration has converged.
+        rules: list[StopRule] = []
+        if self.gap is not None:
+            rules.append(Gap(self.gap))
+        for name, column in MEASURED.items():
+            most = getattr(self, name)
+            if most is not None:
+                rules.append(Limit(name, column, most))
+        return tuple(rules)
 
     def rules_in_iterations(
         self, epoch: int, per_sync: int, cost: float, opening_cost: float = 0.0
@@ -152,6 +159,7 @@ class Stop:
         if self.epochs is not None:
             limits.append(Limit("epochs", "iteration", self.epochs * epoch))
         if self.cost is not None and cost > 0:
+            # Whole syncs: a party cannot end between two of them.
             left = max(0.0, self.cost - opening_cost)
             limits.append(Limit("cost", "iteration", math.ceil(left / cost) * per_sync))
         if self.seconds is not None:
@@ -185,6 +193,7 @@ class Stop:
             if limit and value:
                 parts.append(value / limit)
 
+        # On a log scale: most methods lower the gap by about the same factor in the same time.
         if self.gap and now.gap and first_gap and now.gap > 0 and first_gap > self.gap:
             parts.append(math.log(first_gap / now.gap) / math.log(first_gap / self.gap))
         return min(max(parts), 1.0)

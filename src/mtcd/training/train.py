@@ -140,9 +140,12 @@ def train(
         engine=engine,
     )
     asked, kind, notes = resolved(asked)
+    # Sources are read in the processes of the engine: it must be there before the training is made.
     with asked.connected():
         training = kind.training(asked)
-        make_engine = engine_for if engine is None else engine.maker(training.recipe())
+        make_engine: MakeEngine = engine_for
+        if engine is not None:
+            make_engine = engine.maker(training.recipe())
         run = run_training(training, asked.costs, watch, make_engine, callbacks, notes)
     return with_ended(run, asked.data)
 
@@ -159,6 +162,7 @@ def run_training(
     watcher = watcher_of(callbacks, training.trained)
     if training.method.conditions.noisy:
         watcher.check_private()
+    # Closed in any case: a callback may hold a file, or a run of a server.
     try:
         run = _run(training, costs, watch, make_engine, watcher, notes)
         watcher.end(run)
@@ -194,6 +198,7 @@ def _run(
             for name, listener in listeners.items()
         }
 
+    # Parameters that are not finite: found only when the model is made.
     if ended.model is None:
         status = DIVERGED
 
@@ -202,6 +207,7 @@ def _run(
     if rows:
         # an interrupt may be within an iteration
         begun = rows[-1].iteration + (status == INTERRUPTED)
+    # Fewer than entered, if the training ended early: what was not begun is not spent.
     spending = account.end(begun)
     end_notes = training.end_notes(begun, rows)
 
@@ -211,11 +217,14 @@ def _run(
         message = sentence(status, rows[-1], watcher.stopped)
 
     method, network = training.method, training.network
+    stepsize = None
+    if method.stepsize is not None:
+        stepsize = resolved_stepsize(method)
     return Run(
         status=status,
         message=message,
         method=method.describe(),
-        stepsize=None if method.stepsize is None else resolved_stepsize(method),
+        stepsize=stepsize,
         history=History(rows),
         ledger=engine.ledger,
         costs=costs,
@@ -228,6 +237,10 @@ def _run(
 def _observer(training: Training, costs: Costs, engine: Engine, watcher: Watcher) -> Observer:
     """What measures the training; it continues from a checkpoint where one is to be resumed."""
     checkpoints = training.checkpoints
+    keep = None
+    if checkpoints is not None:
+        keep = checkpoints.write
+
     observer = Observer(
         training.problem,
         engine,
@@ -235,7 +248,7 @@ def _observer(training: Training, costs: Costs, engine: Engine, watcher: Watcher
         training.best,
         training.worst_end,
         pace=training.pace,
-        keep=None if checkpoints is None else checkpoints.write,
+        keep=keep,
         watcher=watcher,
     )
     if checkpoints is not None and checkpoints.resumes:
@@ -277,7 +290,9 @@ def _ended(training: Training, engine: Engine, watcher: Watcher) -> _Ended:
 
     model = training.trained(parameters)
     # there is no model of parameters that are not finite: then nothing else is kept of them
-    return _Ended(model, None if model is None else parameters, notes)
+    if model is None:
+        return _Ended(notes=notes)
+    return _Ended(model, parameters, notes)
 
 
 def settings_of(training: Training) -> dict[str, Any]:
@@ -285,6 +300,7 @@ def settings_of(training: Training) -> dict[str, Any]:
     found: dict[str, Any] = {"method.kind": training.method.kind}
     parts: dict[str, Any] = {"method": training.method, "stop": training.stop}
     for part, given in parts.items():
+        # Only what was set: None says that a default holds, which the values of others follow.
         for one in fields(given):
             value = getattr(given, one.name)
             if value is not None:

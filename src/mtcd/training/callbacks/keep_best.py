@@ -49,6 +49,7 @@ class KeepBest(Callback):
 
     def on_start(self, info: RunInfo) -> None:
         self._rows = len(info.history)
+        # ``restore`` comes first: what it brought must not be thrown away.
         if not self._restored:
             self._best, self._parameters = Best(self.on), []
         self._restored = False
@@ -73,13 +74,17 @@ class KeepBest(Callback):
             "iteration": self._iteration,
             "clients": len(self._parameters),
         }
+        # Trees are no arrays, and are written as checkpoints of parties are.
         # ensembles, which are no arrays
         if any(hasattr(theta, "trees") for theta in self._parameters):
             taken = take(self._parameters)
             return Snapshot({**facts, **taken.facts}, taken.tensors)
         tensors: dict[str, Any] = {}
         for k, theta in enumerate(self._parameters):
-            parts = theta if isinstance(theta, Mapping) else {"": theta}
+            # A linear model has one array per client, a network many by name.
+            parts: Mapping[str, Any] = {"": theta}
+            if isinstance(theta, Mapping):
+                parts = theta
             tensors |= {f"{k}/{name}": value for name, value in parts.items()}
         return Snapshot(facts, tensors)
 
