@@ -62,12 +62,16 @@ class StateWriter:
         """The numbers of what is written once, by identity."""
         text = self._packer.pack(value)
 
+        # Large ones apart: they go to the disk from where they lie, without a copy.
         small: list[Any] = []
         large: list[Numbers] = []
         for array in self._arrays:
             # as is_large, without a call for each array of every commit
             behind = array.nbytes >= LARGE and array.nbytes % 8 == 0
-            (large if behind else small).append(array)
+            if behind:
+                large.append(array)
+            else:
+                small.append(array)
         data = b"".join(small)
         return Parts(SIZES.pack(len(text), len(data)) + text + data, large)
 
@@ -81,6 +85,7 @@ class StateWriter:
         kind = type(value)
         if kind is np.ndarray:
             return self._array(value)
+        # An envelope is in several queues at once, and must come back as one.
         if kind is Envelope:
             number = known[id(value)] = len(known)
             return {TAG: ["Envelope", number, *value]}
@@ -94,6 +99,7 @@ class StateWriter:
         name = DTYPES.get(value.dtype)
         if name is None:
             raise MtcdError(f"An array of {value.dtype.str} cannot be kept.")
+        # By identity, not by value: two arrays with the same numbers may be changed apart later.
         number = self._known[id(value)] = len(self._known)
         self._arrays.append(np.ascontiguousarray(value))
         return {TAG: ["array", number, name, *value.shape]}
@@ -142,6 +148,8 @@ class _Reading:
 
     def value(self, stored: dict[Any, Any]) -> Any:
         """The value that a dict encodes; the dict itself if it has no tag."""
+        # The text of a journal is trusted as far as its checksum goes, but no class is made that is
+        # not declared: there is no way from a record to other code.
         match stored.get(TAG):
             case None:
                 return stored
