@@ -273,8 +273,10 @@ def summarise(
         else:
             parties[name] = {"phase": _silent(name, answers, ended)}
             if parties[name]["phase"] == NOT_REACHED:
-                can_be_called = config.peers[name].address is not None
-                parties[name] |= _seen_by_others(name, checked, before, can_be_called)
+                parties[name] |= _seen_by_others(name, checked, before)
+            # It calls others only: it is not missing if these have a connection to it.
+            if "linked" in parties[name] and config.peers[name].address is None:
+                parties[name]["dials_out"] = True
         if checked.get(name) is not None:
             parties[name] = {**parties[name], "answered": now.isoformat(timespec="seconds")}
 
@@ -299,16 +301,12 @@ def summarise(
 
 
 def _seen_by_others(
-    name: str, checked: Mapping[str, Any], before: Mapping[str, Any], can_be_called: bool
+    name: str, checked: Mapping[str, Any], before: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Of a party that does not answer: who is connected to it, or since when nobody is."""
     others = {other: one for other, one in checked.items() if one is not None}
     if linked := sorted(other for other, one in others.items() if name in one["connected"]):
-        seen: dict[str, Any] = {"linked": linked}
-        # It calls others only: it is not missing if these have a connection to it.
-        if not can_be_called:
-            seen["dials_out"] = True
-        return seen
+        return {"linked": linked}
 
     moments = []
     for one in others.values():
