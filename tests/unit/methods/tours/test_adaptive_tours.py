@@ -232,3 +232,24 @@ def test_they_converge_without_a_penalty_with_a_huge_one_and_with_an_intercept(
     method = STCD(walk="tour", acceleration="conjugate")
     run = mtcd.train(data, model, "star", method, mtcd.Stop(gap=1e-8, iterations=5000))
     assert run.status == "converged"
+
+
+@pytest.mark.parametrize("kind", ["linear", "logistic", "huber"])
+def test_columns_in_units_of_their_own_are_no_obstacle(kind: str) -> None:
+    """Against the same columns, scaled to one norm: the penalty is so weak that it does not
+    matter. Without the survey of scales this takes more than 30 times the messages."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((150, 30))
+    y = X @ rng.standard_normal(30) + 0.5 * rng.standard_normal(150)
+    if kind == "logistic":
+        y = (y > 0).astype(float)
+    units = np.exp(rng.uniform(-4, 4, 30))
+    model = mtcd.Glm(kind, l2=1e-4)
+    method = STCD(walk="tour", acceleration="conjugate", local_solver="majorise")
+    messages = []
+    for table in (X, X * units):
+        data = mtcd.split(table, y, clients=8)
+        run = mtcd.train(data, model, "path", method, mtcd.Stop(gap=1e-6, iterations=20_000))
+        assert run.status == "converged"
+        messages.append(run.final.messages["client_client"])
+    assert messages[1] <= 1.5 * messages[0]
