@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.timing import best_of, report
 from mtcd.data.synthetic import synthetic
-from mtcd.federation.delivery.codecs import decode_envelope, encode_envelope
+from mtcd.federation.delivery.frames import decode_envelope, encode_envelope
 from mtcd.federation.delivery.journal import FileJournal
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.iteration_client import IterationClient

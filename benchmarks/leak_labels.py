@@ -2,10 +2,8 @@
 and cannot now.
 
 ``python -m benchmarks.leak_labels`` trains on N samples, then attacks the exact sums <y, D> and
-those that the label holder told. A sum over labels of 0 and 1 is a subset sum; a few of them make
-the labels the shortest vector of a lattice (Lagarias and Odlyzko 1985; Coster and others 1992). The
-reduction is that of ``fpylll`` if it is installed (``pip install fpylll``), otherwise a plain one
-in Python, for 40 samples or so.
+those that the label holder told, without label DP and with it (``lattice.py``; it needs the extra
+``attacks``). With label DP the exact sums tell the released labels.
 """
 
 from __future__ import annotations
@@ -13,126 +11,68 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
-from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import mtcd
+from benchmarks.lattice import labels_from_sums
 from benchmarks.leak_attacks import Matrix
 from mtcd.engines.local import LocalEngine
+from mtcd.privacy.label_privacy import LabelSource
+from mtcd.privacy.labels.mechanisms import probabilities
 from mtcd.privacy.sealed.label_sums import STEP
 from mtcd.privacy.sealed.settings import SealedTours
 from mtcd.protocol.ledger.ledger import Ledger
 
-PRECISION = 2**24
-DELTA = Fraction(99, 100)
-Basis = list[list[int]]
 
+class Observed(NamedTuple):
+    """What the server of a sealed training sees, and what it is after."""
 
-def reduced(basis: Basis) -> Basis:
-    """An LLL-reduced basis of the same lattice, in exact arithmetic."""
-    basis = [list(row) for row in basis]
-    size = len(basis)
-    mu, lengths = _orthogonal(basis)
-    k = 1
-    while k < size:
-        for j in range(k - 1, -1, -1):
-            if q := round(mu[k][j]):
-                basis[k] = [a - q * b for a, b in zip(basis[k], basis[j], strict=True)]
-                for i in range(j):
-                    mu[k][i] -= q * mu[j][i]
-                mu[k][j] -= q
-        if lengths[k] >= (DELTA - mu[k][k - 1] ** 2) * lengths[k - 1]:
-            k += 1
-            continue
-        _swap(basis, mu, lengths, k)
-        k = max(k - 1, 1)
-    return basis
-
-
-def _orthogonal(basis: Basis) -> tuple[list[list[Any]], list[Any]]:
-    """The coefficients and squared lengths of Gram and Schmidt."""
-    size = len(basis)
-    gram = [
-        [sum(a * b for a, b in zip(one, other, strict=True)) for other in basis] for one in basis
-    ]
-    mu = [[Fraction(0)] * size for _ in range(size)]
-    r = [[Fraction(0)] * size for _ in range(size)]
-    for i in range(size):
-        for j in range(i + 1):
-            r[i][j] = gram[i][j] - sum(mu[j][n] * r[i][n] for n in range(j))
-            mu[i][j] = Fraction(r[i][j]) / r[j][j] if j < i else Fraction(1)
-    return mu, [r[i][i] for i in range(size)]
-
-
-def _swap(basis: Basis, mu: list[list[Any]], lengths: list[Any], k: int) -> None:
-    """Exchange rows k - 1 and k, and update the coefficients."""
-    m = mu[k][k - 1]
-    longer = lengths[k] + m * m * lengths[k - 1]
-    mu[k][k - 1] = m * lengths[k - 1] / longer
-    lengths[k] = lengths[k - 1] * lengths[k] / longer
-    lengths[k - 1] = longer
-    basis[k - 1], basis[k] = basis[k], basis[k - 1]
-    for j in range(k - 1):
-        mu[k - 1][j], mu[k][j] = mu[k][j], mu[k - 1][j]
-    for i in range(k + 1, len(basis)):
-        t = mu[i][k]
-        mu[i][k] = mu[i][k - 1] - m * t
-        mu[i][k - 1] = t + mu[k][k - 1] * mu[i][k]
-
-
-def _fastest(basis: Basis, block: int) -> Basis:
-    """Reduced by fpylll if it is there, with blocks of up to this size; otherwise by the reduction
-    above."""
-    try:
-        from fpylll import BKZ, LLL, IntegerMatrix
-    except ImportError:
-        return reduced(basis)
-    matrix = IntegerMatrix.from_matrix(basis)
-    LLL.reduction(matrix)
-    for size in range(10, block + 1, 10):
-        BKZ.reduction(matrix, BKZ.Param(size, max_loops=8, flags=BKZ.MAX_LOOPS))
-    return [[matrix[i, j] for j in range(matrix.ncols)] for i in range(matrix.nrows)]
-
-
-def labels_from_sums(changes: Matrix, sums: Matrix, error: float, block: int = 0) -> Matrix | None:
-    """Labels of 0 and 1 from sums over them, or None if the reduction finds no vector of such a
-    form.
-
-    Args:
-        changes: D, one row for each sum.
-        sums: <y, D>, one for each row.
-        error: How far the sums may be off.
-        block: The largest block size of the reduction, if fpylll is installed; 0: LLL alone.
-    """
-    count, samples = changes.shape
-    weight = 0.5 / max(error, 1e-9) * PRECISION  # an error counts as much as a label
-    basis: Basis = []
-    for i in range(samples):
-        unit = [PRECISION * (j == i) for j in range(samples)]
-        basis.append([*unit, *(round(float(d) * weight) for d in changes[:, i]), 0])
-    goal = [-PRECISION // 2] * samples
-    basis.append([*goal, *(-round(float(s) * weight) for s in sums), PRECISION // 2])
-
-    for row in _fastest(basis, block):
-        vector = np.array([float(x) / PRECISION for x in row])
-        is_half = np.abs(np.abs(vector[[*range(samples), -1]]) - 0.5) < 1e-6
-        if is_half.all() and count:
-            return np.rint(vector[:samples] * np.sign(vector[-1]) + 0.5)
-    return None
+    changes: Matrix
+    """D of each tour: how the scores changed."""
+    exact: list[float]
+    """<y~, D> for the released labels y~ of 0 and 1."""
+    told: list[float | None]
+    """The same as the label holder tells it; None once its bits are spent."""
+    step: float
+    """What is told is a multiple of it."""
+    labels: Matrix
+    released: Matrix
 
 
 def observed(
-    samples: int, columns: int, tours: int, seed: int = 0
-) -> tuple[Matrix, Matrix, list[float | None], Any]:
-    """The changes of the scores that the server sees, the exact sums, those that it is told, and
-    the problem."""
+    samples: int, columns: int, tours: int, seed: int = 0, epsilon: float | None = None
+) -> Observed:
+    """A sealed training with a server, of two parties.
+
+    Parameters
+    ----------
+    samples : int
+        N.
+    columns : int
+        Those of both parties together.
+    tours : int
+        How many are watched.
+    seed : int
+        Draws the table.
+    epsilon : float, optional
+        That of the labels; None without label differential privacy.
+    """
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((samples, columns))
     scores = X @ rng.standard_normal(columns) / np.sqrt(columns) * 2
-    data = mtcd.split(X, (scores + rng.logistic(size=samples) > 0).astype(int), clients=2)
-    problem = mtcd.Glm("logistic", l2=1.0).problem(data)
+    labels = (scores + rng.logistic(size=samples) > 0).astype(int)
+    released, noise = labels, None
+    p, q = 1.0, 0.0
+    if epsilon is not None:
+        wanted = mtcd.LabelDP(epsilon=epsilon, insecure_seeded_draws=True)
+        noise = mtcd.Privacy(mode="sealed", labels=wanted).labels
+        released = noise.released(labels, LabelSource())
+        p, q = probabilities(epsilon, 2)
+
+    data = mtcd.split(X, released, clients=2)
+    problem = mtcd.Glm("logistic", l2=1.0, label_noise=noise).problem(data)
     network = mtcd.make_network("complete", data.clients)
     parties = SealedTours(scheme="clear").parties(problem, network, 0)
     server: Any = parties.server
@@ -143,7 +83,11 @@ def observed(
     def noted(name: str) -> Any:
         def end(change: Matrix, sums: Matrix, label_sum: float | None, *rest: float) -> None:
             changes.append(change.copy())
-            told.append(label_sum)
+            known = None
+            if label_sum is not None:
+                # the loss takes (y~ - q) / (p - q), with p and q that everybody knows
+                known = label_sum * (p - q) + q * float(change.sum())
+            told.append(known)
             ends[name](change, sums, label_sum, *rest)
 
         return end
@@ -153,20 +97,26 @@ def observed(
     for report in LocalEngine(parties, Ledger()).run():
         if report is not None and report.hop == tours:
             break
+
     seen = np.array(changes)
-    return seen, seen @ problem.labels, told, problem
+    at_zero = problem.loss.value(np.zeros(samples), problem.labels)
+    step = STEP * float(2.0 ** np.ceil(np.log2(at_zero))) * (p - q)
+    return Observed(seen, (seen @ released).tolist(), told, step, labels, released)
 
 
-def attacked(
-    changes: Matrix, sums: Sequence[float | None], error: float, labels: Matrix, block: int
-) -> str:
-    """The share of labels that the attack finds, in words."""
+def attacked(seen: Observed, sums: Sequence[float | None], error: float) -> str:
+    """The shares of labels that the attack finds, in words."""
     known = [t for t, one in enumerate(sums) if one is not None]
     start = time.process_time()
     told = np.array([sums[t] for t in known], float)
-    found = labels_from_sums(changes[known], told, error, block) if known else None
-    right = "nothing" if found is None else f"{np.mean(found == labels):.0%} of the labels"
-    return f"{len(known)} sums: {right}, {time.process_time() - start:.1f} CPU s"
+    found = labels_from_sums(seen.changes[known], told, error)
+    seconds = time.process_time() - start
+    if found is None:
+        return f"{len(known)} sums: nothing, {seconds:.1f} CPU s"
+    return (
+        f"{len(known)} sums: {np.mean(found == seen.labels):.0%} of the labels, "
+        f"{np.mean(found == seen.released):.0%} of those released, {seconds:.1f} CPU s"
+    )
 
 
 def main() -> None:
@@ -175,27 +125,29 @@ def main() -> None:
     parser.add_argument(
         "--sizes", type=int, nargs="+", default=[60, 8], help="samples and tours, in pairs"
     )
-    parser.add_argument("--block", type=int, default=30)
+    parser.add_argument("--tables", type=int, default=1)
     given = parser.parse_args()
-    for samples, tours in zip(given.sizes[::2], given.sizes[1::2], strict=True):
-        changes, exact, told, problem = observed(samples, 2 * tours, tours)
-        by_scores = np.mean((changes.sum(axis=0) > 0) == problem.labels)
-        print(
-            f"N = {samples}, guessed from the scores alone: {by_scores:.0%} of the labels",
-            flush=True,
-        )
-        step = STEP * float(2.0 ** np.ceil(np.log2(samples * np.log(2))))
-        every = [round(float(one) / step) * step for one in exact]
-        for name, sums, error in (
-            ("exact", list(exact), 0.0),
-            ("rounded, all of them", every, step / 3.5),
-            ("as told", told, step / 3.5),
-        ):
-            print(
-                f"N = {samples}, {name}: "
-                f"{attacked(changes, sums, error, problem.labels, given.block)}",
-                flush=True,
-            )
+    sizes = list(zip(given.sizes[::2], given.sizes[1::2], strict=True))
+    for samples, tours in sizes:
+        for seed in range(given.tables):
+            for epsilon in (None, 2.0):
+                show(samples, tours, seed, epsilon)
+
+
+def show(samples: int, tours: int, seed: int, epsilon: float | None) -> None:
+    """Print what the attack finds for one table."""
+    seen = observed(samples, 2 * tours, tours, seed, epsilon)
+    name = f"N = {samples}, table {seed}, "
+    name += "without label DP" if epsilon is None else f"epsilon {epsilon:g}"
+    by_scores = np.mean((seen.changes.sum(axis=0) > 0) == seen.labels)
+    print(f"{name}, guessed from the scores alone: {by_scores:.0%} of the labels", flush=True)
+    every = [round(one / seen.step) * seen.step for one in seen.exact]
+    for kind, sums, error in (
+        ("exact", seen.exact, 0.0),
+        ("rounded, all of them", every, seen.step / 3.5),
+        ("as told", seen.told, seen.step / 3.5),
+    ):
+        print(f"{name}, {kind}: {attacked(seen, sums, error)}", flush=True)
 
 
 if __name__ == "__main__":

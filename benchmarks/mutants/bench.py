@@ -217,12 +217,21 @@ class Bench:
     def _nearest(self, mutation: Change, files: Iterable[str]) -> list[str]:
         """Of these test files, those that call little else than the module, as many as are soon
         collected."""
-        module = f"{mutation.path.removeprefix('src/')}:"
+        near = self._near(mutation)
 
         def share(file: str) -> float:
-            return sum(call.startswith(module) for call in self.calls[file]) / len(self.calls[file])
+            return sum(call.startswith(near) for call in self.calls[file]) / len(self.calls[file])
 
         return sorted(files, key=share, reverse=True)[:FILES]
+
+    def _near(self, mutation: Change) -> str:
+        """What the calls of tests begin with that are near a change outside of functions: those of
+        its module, or of its folder, if nothing in the module can be called."""
+        module = f"{mutation.path.removeprefix('src/')}:"
+        if any(call.startswith(module) for call in self.callers):
+            return module
+
+        return f"{module.rpartition('/')[0]}/"
 
     def _mutate(self, slot: int, mutation: Change, source: str) -> Path:
         """Write the mutant into the copy of a slot, whose last mutant is undone, for processes that
@@ -249,14 +258,13 @@ class Bench:
 
     def calling(self, mutation: Change) -> dict[str, float]:
         """The tests that call the function, and how long they take; outside of functions, all that
-        call something of the module. Those that read the source come with them."""
+        call something near it. Those that read the source come with them."""
         readers = dict.fromkeys(mutation.readers, READING)
         if mutation.function:
             return self.callers.get(self._call(mutation), {}) | readers
 
-        mine = [
-            tests for call, tests in self.callers.items() if call.startswith(self._call(mutation))
-        ]
+        near = self._near(mutation)
+        mine = [tests for call, tests in self.callers.items() if call.startswith(near)]
         return {name: spent for tests in mine for name, spent in tests.items()} | readers
 
 

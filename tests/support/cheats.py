@@ -11,7 +11,7 @@ from typing import Any
 from hubs import Done, Hub, Passing, holds
 from mtcd.core.errors import MtcdError, WireError
 from mtcd.federation.credentials.bundle_schema import BundleConfig
-from mtcd.federation.delivery.codecs import decode_ack, decode_envelope
+from mtcd.federation.delivery.frames import decode_ack, decode_envelope
 from mtcd.federation.node.chunks import unwrap, wrap
 from mtcd.federation.node.node import Node
 from mtcd.federation.node.opening import Agreed

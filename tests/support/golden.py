@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from mtcd.core.version import PROTOCOL
-from mtcd.federation.delivery.codecs import encode_ack, encode_envelope
-from mtcd.federation.delivery.frames import FORMAT, Header, encode
+from mtcd.federation.delivery.frames import FORMAT, Header, encode, encode_ack, encode_envelope
 from mtcd.federation.delivery.journal import MAGIC
 from mtcd.methods.dcpa.dcpa import Offer
 from mtcd.methods.mtcd.client import Done, Share

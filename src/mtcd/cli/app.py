@@ -18,13 +18,12 @@ app = typer.Typer(
     help=(
         "Vertical federated learning over any network.\n\n"
         "Parties hold different features of the same samples. A token, the aggregate of the "
-        "representations of all "
-        "parties, roams from neighbour to neighbour; each party it visits updates its own block of "
-        "the model. "
+        "representations of all parties, roams from neighbour to neighbour; each party it visits "
+        "updates its own block of the model. "
         "Several tokens can roam in parallel and sync at a server (mtcd), one can roam without a "
         "server (stcd), the server can poll all parties in every round (svfl), all neighbours can "
-        "exchange messages in "
-        "every iteration (dcpa), or sums can go up and down a spanning tree (tree-cg).\n\n"
+        "exchange messages in every iteration (dcpa), or sums can go up and down a spanning tree "
+        "(tree-cg).\n\n"
         "Start with: [bold]mtcd demo[/bold], then write a config and [bold]mtcd train[/bold] it."
     ),
     epilog="Exit codes: 0 success, 1 the training diverged, 2 the input is invalid, 130 interrupted.",
@@ -35,6 +34,7 @@ app = typer.Typer(
 )
 for commands in (training, models):
     app.add_typer(commands)
+# features bring their own commands: one that is not installed has none
 for feature in features.every():
     for name, home in feature.commands.items():
         app.add_typer(cast(typer.Typer, features.load(home)), name=name or None)
@@ -67,9 +67,13 @@ def main(arguments: list[str] | None = None) -> Any:
         if isinstance(stream, TextIOWrapper):
             # a terminal that cannot show a Greek letter gets a '?'
             stream.reconfigure(errors="replace")
+    if arguments is None:
+        arguments = sys.argv[1:]
+
     try:
-        app(with_ray_address(sys.argv[1:] if arguments is None else arguments), prog_name="mtcd")
+        app(with_ray_address(arguments), prog_name="mtcd")
     except MtcdError as error:
+        # imported here: every command would wait for it otherwise, also 'mtcd --version'
         from rich.console import Console
 
         from mtcd.core.terminal.text import escape
@@ -79,7 +83,8 @@ def main(arguments: list[str] | None = None) -> Any:
         )
         sys.exit(2)
     except MemoryError:
+        # plain text, for which there is memory
         typer.echo("Error: out of memory. Use fewer samples, features or tokens.", err=True)
         sys.exit(2)
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(130)  # 128 + SIGINT, as shells have it

@@ -45,10 +45,12 @@ METHODS: dict[str, dict[str, Any]] = {
 def run_demo(out: Path, seed: int, force: bool = False) -> None:
     """Train with each method until a gap of 1e-4 or its limit, print the table, draw the
     picture."""
+    # all folders before the first training: a refusal must not come after minutes
     configs = {name: _config(settings, seed) for name, settings in METHODS.items()}
     for name, config in configs.items():
         check_folder(out / name)
         check_same_run(out / name, config, force)
+
     screen.print("Ridge regression: 1000 samples, 2000 features over 40 clients in a row.")
     runs = {}
     for name, config in configs.items():
@@ -57,13 +59,14 @@ def run_demo(out: Path, seed: int, force: bool = False) -> None:
             run = setup.train(watch)
         write_run(run, setup, out / name)
         runs[run.method] = run
+
     draw_runs(runs, out / "comparison.png", "Ridge regression on a path of 40 clients")
     screen.print(runs_table(list(runs.values())))
     screen.print(
         "Cost: 1 for a message between client and server, 1/100 for one between neighbours. "
         "SVFL needs few rounds, but every message goes to or from the server; with acceleration, "
-        "which is ours, it needs a hundredth of them. STCD needs no server; "
-        "MTCD lies between them, and the ratio of the two prices decides which method is cheapest."
+        "which is ours, it needs a hundredth of them. STCD needs no server; MTCD lies between "
+        "them, and the ratio of the two prices decides which method is cheapest."
     )
     screen.print(
         f"Picture: {escape(str(out / 'comparison.png'))}; runs: {escape(str(out))}/...",

@@ -27,6 +27,7 @@ def inspect_config(
     ``run_code``."""
     config = read_config(path, changes, seed)
     if not run_code:
+        # a config to inspect may be from somebody else, read to see whether it can be trusted
         refuse_code(config, f"inspect it with its code: mtcd inspect {path} --run-code")
 
     setup = build(config)

@@ -14,6 +14,8 @@ from mtcd.core.errors import ConfigError, listing
 from mtcd.core.files import MARKER
 
 SHOWN = 3  # keys that differ, in an error
+ABSENT = object()
+"""In place of a key that a config does not have: not equal to any value, None included."""
 
 
 def check_same_run(folder: Path, config: Config, force: bool) -> None:
@@ -44,8 +46,7 @@ def check_same_config(folder: Path, config: Config, force: bool, what: str) -> N
     if difference:
         raise ConfigError(
             f"{folder} holds {what} of another config ({difference}): choose another folder, or "
-            f"replace it with "
-            "--force."
+            "replace it with --force."
         )
 
 
@@ -62,10 +63,12 @@ def _difference(kept: Path, config: Config) -> str:
     if not isinstance(before, dict):
         return f"it has no {CONFIG} that can be read"
 
+    # with defaults filled in, as the kept one has them: a key that is left out is no difference
     now = yaml.safe_load(resolved_yaml(settled(config)))
     old, new = _flat(before), _flat(now)
-    keys = [*new, *(key for key in old if key not in new)]
-    differ = [key for key in keys if key not in old or key not in new or old[key] != new[key]]
+
+    differ = [key for key, value in new.items() if old.get(key, ABSENT) != value]
+    differ += [key for key in old if key not in new]
     if not differ:
         return ""
     return f"it differs in {listing(differ, SHOWN)}"
@@ -78,5 +81,6 @@ def _flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         if isinstance(value, dict) and value:
             found |= _flat(value, f"{prefix}{key}.")
         else:
+            # an empty section too, which would differ from a missing one in nothing otherwise
             found[f"{prefix}{key}"] = value
     return found

@@ -40,7 +40,7 @@ def check_run(folder: Path) -> None:
 
 
 @dataclass(frozen=True)
-class NewSamples:
+class LoadedSamples:
     """A run and new samples for it: ``X`` as in ``run.predict``; an svmlight file has no ``table``,
     but ``labels``."""
 
@@ -61,42 +61,49 @@ class OnTable:
     table: Path
     run_code: bool = False
 
-    def loaded(self) -> NewSamples:
+    def loaded(self) -> LoadedSamples:
         """The run, and the samples of the table."""
         check_run(self.run)
         run = load_run(self.run, run_code=self.run_code)
-        run.trained()
+        run.trained()  # a run without its model is refused before a large table is read
         if is_svmlight(self.table):
-            if not run.trained().takes_sparse:
-                raise ConfigError(
-                    "Samples for a split network are CSV or Parquet tables, not svmlight files."
-                )
-            X, labels, notes = read_new_svmlight(self.table, run.column_names)
-            return NewSamples(run, len(labels), X, None, labels, notes)
+            return self._from_svmlight(run)
 
+        # with a preparation, codes such as 007 stay text, as they were when it was fitted
         codes_but = None
         if run.trained().preparations is not None:
             codes_but = (self._named("label"),)
 
         table = read_table(self.table, self._named("id"), codes_but)
-        return NewSamples(run, table.rows, pl.DataFrame(list(table.columns.values())), table)
+        return LoadedSamples(run, table.rows, pl.DataFrame(list(table.columns.values())), table)
+
+    def _from_svmlight(self, run: Run) -> LoadedSamples:
+        if not run.trained().takes_sparse:
+            raise ConfigError(
+                "Samples for a split network are CSV or Parquet tables, not svmlight files."
+            )
+        X, labels, notes = read_new_svmlight(self.table, run.column_names)
+        return LoadedSamples(run, len(labels), X, None, labels, notes)
 
     def _named(self, key: str) -> str | None:
         """A column that the config of the run names; None where it has none."""
         if not (self.run / CONFIG).exists():
-            return None
+            return None  # it was trained in Python, and saved
 
+        # read, not built: nothing that the config names is run
         data = read_config(self.run / CONFIG).data
         if not isinstance(data, TableData):
             return None
         named: str | None = getattr(data, key)
         return named
 
-    def labels(self, asked: str | None, samples: NewSamples) -> NDArray[Any]:
+    def labels(self, asked: str | None, samples: LoadedSamples) -> NDArray[Any]:
         """The labels of the samples: a column of the table, or those inside an svmlight file."""
         if samples.table is None:
             assert samples.labels is not None
             return samples.labels
+
+        # two predictions may well have the same label: only a training needs different ones
         column = samples.table.columns[self._label(asked, samples.table)]
         return labels_of(samples.table.path, column, may_be_equal=True)[0]
 
@@ -118,42 +125,50 @@ def predict_table(given: OnTable, out: Path, quiet: bool) -> None:
     """Write the predictions for a table, with ids if the run has some, and probabilities."""
     if out.is_dir() or not out.absolute().parent.is_dir():
         raise DataError(f"{out} cannot be written: give a file in a folder that exists (--out).")
+
     new = given.loaded()
     with data_warnings() as told:
         columns: dict[str, Any] = new.run.trained().columns_of(new.X)
     if not quiet:
         show_notes([*new.notes, *told])
+
     if new.table is not None and new.table.ids.width:
+        # ids are kept in their own order, for joins; predictions are in that of the rows
         columns = {"id": new.table.ids.sort("row")["id"], **columns}
     write_whole(out, pl.DataFrame(columns).write_csv().encode())
-    if not quiet:
-        what = "1 prediction is" if new.rows == 1 else f"{new.rows:,} predictions are"
-        screen.print(f"{what} in {escape(str(out))}.", highlight=False, soft_wrap=True)
+
+    if quiet:
+        return
+    what = f"{new.rows:,} predictions are"
+    if new.rows == 1:
+        what = "1 prediction is"
+    screen.print(f"{what} in {escape(str(out))}.", highlight=False, soft_wrap=True)
 
 
 def evaluate_table(given: OnTable, label: str | None, as_json: bool, plot: Path | None) -> None:
     """Print the metrics of a run on a table with labels, and draw its curves if asked to."""
     new = given.loaded()
     labels = given.labels(label, new)
+    drawn: list[Path] = []
     with data_warnings() as told:
         found = new.run.evaluate(new.X, labels)
-        drawn = [] if plot is None else new.run.plot_evaluation(new.X, labels, plot)
+        if plot is not None:
+            drawn = new.run.plot_evaluation(new.X, labels, plot)
     show_notes([*new.notes, *told])
+
+    # NaN is a metric that these labels do not define, such as AUC of one class
+    known: dict[str, float | None] = dict(found)
+    for name, value in found.items():
+        if math.isnan(value):
+            known[name] = None
+
     if as_json:
-        known = {name: None if math.isnan(value) else value for name, value in found.items()}
-        said: dict[str, Any] = {
-            "samples": new.rows,
-            "metrics": known,
-            "plots": [str(path) for path in drawn],
-        }
+        plots = [str(path) for path in drawn]
+        said: dict[str, Any] = {"samples": new.rows, "metrics": known, "plots": plots}
         print(json.dumps(said))  # noqa: T201
         return
 
-    shown = []
-    for name, value in found.items():
-        text = "not defined" if math.isnan(value) else measured(value, 6)
-        shown.append([name.replace("_", " "), text])
-
+    shown = [[name.replace("_", " "), measured(value, 6)] for name, value in known.items()]
     screen.print(ScreenTable(["metric", f"of {new.rows:,} samples"], shown, words=["metric"]))
     for path in drawn:
         screen.print(f"Picture: {escape(str(path))}", highlight=False, soft_wrap=True)

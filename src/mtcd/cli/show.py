@@ -25,8 +25,6 @@ from mtcd.training.history import PARTS, Measurement
 from mtcd.training.observer import Watch
 from mtcd.training.run import Run
 
-COUNTED = ("iteration", "hops", "syncs")
-
 
 @contextmanager
 def live_progress(title: str, quiet: bool = False) -> Iterator[Watch | None]:
@@ -58,10 +56,12 @@ def _value(now: Measurement) -> str:
     if now.gap is not None:
         value = f"gap {now.gap:.2e}"
 
-    if now.accuracy is None:
+    accuracy = now.test_accuracy
+    if accuracy is None:
+        accuracy = now.accuracy
+    if accuracy is None:
         return value
-    known = now.accuracy if now.test_accuracy is None else now.test_accuracy
-    return f"{value}  accuracy {known:.1%}"
+    return f"{value}  accuracy {accuracy:.1%}"
 
 
 def _progress(now: Measurement) -> str:
@@ -85,6 +85,7 @@ def reading(config: Config, quiet: bool = False) -> Iterator[None]:
         if path.is_file():  # one that is not there is reported when it is read
             sizes.append(f"{path.name} ({filesize.decimal(path.stat().st_size)})")
 
+    # no markup: a name of a file may have brackets in it
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=aside, transient=True) as line:
         line.add_task(f"Reading {listing(sizes, 3)}")
@@ -98,19 +99,24 @@ def data_warnings() -> Iterator[list[str]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DataWarning)
         yield told
+
     for one in caught:
         if not issubclass(one.category, DataWarning):
+            # not ours to hide: again, outside of the recording
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
         elif str(one.message) not in told:
             told.append(str(one.message))
 
 
-def measured(value: float, digits: int) -> str:
-    """A metric with so many digits; of larger numbers, all digits before the point.
+def measured(value: float | None, digits: int) -> str:
+    """A metric with so many digits; of larger numbers, all digits before the point. None is a
+    metric that the labels do not define.
 
     >>> measured(0.912, 4), measured(23456.7, 4), measured(-0.5, 6), measured(1234.0, 4)
     ('0.9120', '23,457', '-0.500000', '1,234')
     """
+    if value is None:
+        return "not defined"
     if 10 ** (digits - 1) <= abs(value) < 1e15:
         return f"{value:,.0f}"
     return f"{value:#.{digits}g}"
@@ -120,19 +126,19 @@ def metrics_table(run: Run) -> ScreenTable | None:
     """A row for each metric of the last measurement: on the training samples, and on the test set
     if there is one."""
     last = run.final.metrics
-    parts = [part for part in PARTS if any(name.startswith(f"{part}_") for name in last)]
-    names = list(dict.fromkeys(name.partition("_")[2] for name in last))
-    if not names:
+    if not last:
         return None
+
+    # keys are PART_METRIC; a dict keeps the order in which metrics were asked for
+    split = [name.partition("_") for name in last]
+    measured_parts = {part for part, _, _ in split}
+    names = dict.fromkeys(name for _, _, name in split)
+    parts = [part for part in PARTS if part in measured_parts]
 
     rows = []
     for name in names:
-        row = [name.replace("_", " ")]
-        for part in parts:
-            value = last.get(f"{part}_{name}")
-            row.append("not defined" if value is None else measured(value, 4))
-        rows.append(row)
-
+        values = [measured(last.get(f"{part}_{name}"), 4) for part in parts]
+        rows.append([name.replace("_", " "), *values])
     return ScreenTable(["metric", *parts], rows, words=["metric"])
 
 
@@ -149,35 +155,26 @@ def _learnt(runs: Sequence[Run]) -> list[str]:
 def runs_table(runs: Sequence[Run]) -> ScreenTable:
     """One row per run: method, status, iterations, hops, syncs, gap (or objective), cost,
     seconds."""
-    relative = all(run.gap is not None for run in runs)
+    # the columns of numbers: their title, and how a value of theirs is written
+    columns: dict[str, tuple[str, str]] = {}
     learnt = _learnt(runs)
-    counted: tuple[str, ...] = COUNTED
     if learnt and all(run.final.epoch is not None for run in runs):
-        counted = ("epoch", "syncs")
+        columns |= {"epoch": ("epochs", ",.10g")}
+    else:
+        columns |= {"iteration": ("iterations", ",.10g"), "hops": ("hops", ",.10g")}
+    columns |= {"syncs": ("syncs", ",.10g")}
 
-    measured = ["gap" if relative else "objective"]
-    measured += [name.replace("_", " ") for name in learnt]
-    titles = {"iteration": "iterations", "epoch": "epochs"}
+    # gaps only if all have one: numbers of two kinds in a column would be compared
+    if all(run.gap is not None for run in runs):
+        columns |= {"gap": ("gap", ".2e")}
+    else:
+        columns |= {"objective": ("objective", ".6g")}
+    columns |= {name: (name.replace("_", " "), ".1%") for name in learnt}
+    columns |= {"cost": ("cost", ",.1f"), "seconds": ("seconds", ".1f")}
+
     rows = []
     for run in runs:
-        last = run.final
-        value = f"{last.gap:.2e}" if relative else f"{last.objective:.6g}"
-        counts = [f"{getattr(last, name):,.10g}" for name in counted]
-        shares = [f"{getattr(last, name):.1%}" for name in learnt]
-        rows.append(
-            [
-                run.method,
-                run.status,
-                *counts,
-                value,
-                *shares,
-                f"{last.cost:,.1f}",
-                f"{last.seconds:.1f}",
-            ]
-        )
-    counters = [titles.get(name, name) for name in counted]
-    return ScreenTable(
-        ["method", "status", *counters, *measured, "cost", "seconds"],
-        rows,
-        words=["method", "status"],
-    )
+        values = [format(getattr(run.final, name), how) for name, (_, how) in columns.items()]
+        rows.append([run.method, run.status, *values])
+    titles = [title for title, _ in columns.values()]
+    return ScreenTable(["method", "status", *titles], rows, words=["method", "status"])

@@ -56,28 +56,18 @@ class TrainOptions(ConfigOptions):
 
 def train_config(options: TrainOptions) -> int:
     """Train, write the run folder, show the outcome; returns the exit code."""
-    path, out, quiet, as_json = options.config, options.out, options.quiet, options.as_json
+    path = options.config
     for extension in options.more:
         extension.check()
-    config, paper = read_config(path, options.changes, options.seed), parse_style(options.style)
-    # before the data is read, which may take long
-    if out:
-        check_folder(out)
-    else:
-        check_writable(RUNS)
+    config = read_config(path, options.changes, options.seed)
+    paper = parse_style(options.style)
+    _check_folder(config, options)  # before the data is read, which may take long
 
-    if options.resume and not out:
-        raise ConfigError("--resume needs --out: give the folder of the training to continue.")
-    if options.resume and options.force:
-        raise ConfigError(
-            "--resume continues the training in --out, --force replaces it: give one of them."
-        )
-    if out:
-        _check_replaced(out, config, options)
-    with reading(config, quiet or as_json):
+    with reading(config, options.quiet or options.as_json):
         setup = build(config, sources=True)
-    if not quiet:
+    if not options.quiet:
         show_notes(setup.notes)
+
     with ExitStack() as contexts:
         for extension in options.more:
             setup = contexts.enter_context(extension.around(setup, path.stem))
@@ -85,10 +75,28 @@ def train_config(options: TrainOptions) -> int:
         return _train(setup, options, paper)
 
 
+def _check_folder(config: Config, options: TrainOptions) -> None:
+    """Refuse a folder that cannot be written, or that ``--resume`` and ``--force`` do not fit."""
+    if options.out:
+        check_folder(options.out)
+    else:
+        check_writable(RUNS)
+
+    if options.resume and not options.out:
+        raise ConfigError("--resume needs --out: give the folder of the training to continue.")
+    if options.resume and options.force:
+        raise ConfigError(
+            "--resume continues the training in --out, --force replaces it: give one of them."
+        )
+    if options.out:
+        _check_replaced(options.out, config, options)
+
+
 def _check_replaced(out: Path, config: Config, options: TrainOptions) -> None:
     """Refuse to lose a training that can be resumed, or a run of another config."""
     if options.force:
         return
+
     check_unfinished(out, options.resume)
     if not options.resume:  # a checkpoint is compared with the config when it is read
         check_same_run(out, config, options.force)
@@ -96,25 +104,35 @@ def _check_replaced(out: Path, config: Config, options: TrainOptions) -> None:
 
 def _train(setup: Setup, options: TrainOptions, paper: Paper | None) -> int:
     """Train, write and show what was set up; returns the exit code."""
-    quiet, as_json = options.quiet, options.as_json
     with _folder_for(options.out, options.config.stem) as folder:
-        with live_progress(setup.method.describe(), quiet) as watch:
+        with live_progress(setup.method.describe(), options.quiet) as watch:
             run = setup.train(watch, folder, options.resume)
         write_run(run, setup, folder, paper)
-    if not quiet:
+
+    if not options.quiet:
         show_notes(run.notes)
-        if not as_json:
-            screen.print(runs_table([run]))
-            if (metrics := metrics_table(run)) is not None:
-                screen.print(metrics)
-            screen.print(f"Run folder: {escape(str(folder))}", highlight=False, soft_wrap=True)
+    shown = not (options.quiet or options.as_json)
+    if shown:
+        _show_tables(run, folder)
+
+    # a training that ended badly says so even if nothing is to be shown, beside the output
     if run.status in EXIT_CODES:
         aside.print(escape(run.message), highlight=False, soft_wrap=True)
-    elif not (quiet or as_json):
+    elif shown:
         screen.print(escape(run.message), highlight=False, soft_wrap=True)
-    if as_json:
+
+    if options.as_json:
         print(json.dumps(run.summary() | {"out": str(folder)}, allow_nan=False))  # noqa: T201
     return EXIT_CODES.get(run.status, 0)
+
+
+def _show_tables(run: Run, folder: Path) -> None:
+    """The run in a row, its metrics, and where it is."""
+    screen.print(runs_table([run]))
+    metrics = metrics_table(run)
+    if metrics is not None:
+        screen.print(metrics)
+    screen.print(f"Run folder: {escape(str(folder))}", highlight=False, soft_wrap=True)
 
 
 def write_run(run: Run, setup: Setup, folder: Path, paper: Paper | None = None) -> None:
@@ -122,6 +140,7 @@ def write_run(run: Run, setup: Setup, folder: Path, paper: Paper | None = None) 
     with fresh_folder(folder, run.checkpoints) as writing:
         run.write(writing)
         (writing / "config.yaml").write_text(resolved_yaml(setup.config), encoding="utf-8")
+        # inside: a run folder is there with its picture, or not at all
         draw_runs({run.method: run}, writing / "history.png")
         if paper is not None:
             draw_runs({run.method: run}, writing / "history.pdf", paper=paper)
@@ -131,6 +150,7 @@ def draw_runs(
     runs: Mapping[str, Run], path: Path, title: str = "", paper: Paper | None = None
 ) -> None:
     """Have the features that draw runs (``mtcd.run_pictures``) write a picture of them."""
+    # without the feature that draws, runs are written without pictures
     for home in features.parts("mtcd.run_pictures").values():
         draw = cast(Callable[..., None], features.load(home))
         draw(runs, path, title, paper)
@@ -143,14 +163,18 @@ def _folder_for(out: Path | None, name: str) -> Iterator[Path]:
     if out is not None:
         yield out
         return
+
+    # mkdir decides which of two trainings that start at once gets a name
     RUNS.mkdir(exist_ok=True)
     for candidate in itertools.chain([name], (f"{name}-{i}" for i in itertools.count(2))):
         with suppress(FileExistsError):
             (RUNS / candidate).mkdir()
             break
+
     try:
         yield RUNS / candidate
     except BaseException:
+        # an interrupted training, too, leaves no empty folder behind
         with suppress(OSError):  # folders with content stay
             (RUNS / candidate).rmdir()
             RUNS.rmdir()

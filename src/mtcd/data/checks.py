@@ -24,6 +24,7 @@ def check_clients(
         raise DataError("There is no client: give at least one client at least one column.")
     if len(set(clients)) < len(clients):
         raise DataError(f"Client names must differ: {listing(sorted(clients))}.")
+
     for name, held, block in zip(clients, columns, blocks, strict=True):
         if not held:
             raise DataError(f"Client {name!r} holds no column: give it one, or leave it out.")
@@ -40,31 +41,40 @@ def check_labels(labels: NDArray[np.generic], may_be_equal: bool = False) -> Non
     if labels.ndim != 1:
         raise DataError(
             f"The labels must be one number (or class) per sample, but have {labels.ndim} "
-            f"dimensions."
+            "dimensions."
         )
     if len(labels) == 0:
         raise DataError("There are no samples.")
-    if labels.dtype.kind == "O" and any(map(is_missing, labels)):
-        row = next(j for j, label in enumerate(labels) if is_missing(label))
-        raise DataError(f"The label of row {row + 1} is missing: remove or mend that row.")
-    if labels.dtype.kind not in "biufU":
-        raise DataError(
-            f"The labels are of type {labels.dtype}: use numbers, or texts that name classes."
-        )
-    # in double precision, where LARGEST is not infinite
-    if (
-        labels.dtype.kind == "f"
-        and not (fine := np.abs(labels.astype(np.float64)) <= LARGEST).all()
-    ):
-        row = int(np.flatnonzero(~fine)[0])
-        raise DataError(
-            f"The label of row {row + 1} is {_what(labels[row])}: remove or mend that row."
-        )
+
+    _check_kind_of_labels(labels)
+    if labels.dtype.kind == "f":
+        # in double precision: LARGEST would be infinite in single, and nothing too large
+        bad = np.flatnonzero(~(np.abs(labels.astype(np.float64)) <= LARGEST))
+        if bad.size:
+            row = int(bad[0])
+            raise DataError(
+                f"The label of row {row + 1} is {_what(labels[row])}: remove or mend that row."
+            )
+
     if not may_be_equal and (labels == labels[0]).all():
         raise DataError(
             f"All {len(labels)} labels are {labels[0]}: there is nothing to learn from a constant "
-            f"label."
+            "label."
         )
+
+
+def _check_kind_of_labels(labels: NDArray[np.generic]) -> None:
+    """Labels are numbers or texts. A data frame in which some are missing keeps them as objects:
+    then the row is named, and not the type."""
+    if labels.dtype.kind in "biufU":
+        return
+    if labels.dtype.kind == "O":
+        for row, label in enumerate(labels):
+            if is_missing(label):
+                raise DataError(f"The label of row {row + 1} is missing: remove or mend that row.")
+    raise DataError(
+        f"The labels are of type {labels.dtype}: use numbers, or texts that name classes."
+    )
 
 
 def check_blocks(
@@ -79,28 +89,31 @@ def check_blocks(
     ``may_miss``: whether values of a client may be missing.
     """
     if all(_fine(block) for block in blocks):
-        return
-    if any(may_miss):
-        for client, names, block, missing in zip(clients, columns, blocks, may_miss, strict=True):
-            check_values(client, names, block, missing)
-        return
+        return  # which needs no copy of a block, as what follows does
+    if not any(may_miss):
+        _check_missing(clients, columns, blocks)
+
+    may_miss = may_miss or [False] * len(clients)
+    for client, names, block, missing in zip(clients, columns, blocks, may_miss, strict=True):
+        check_values(client, names, block, missing)
+
+
+def _check_missing(
+    clients: Sequence[str], columns: Sequence[Sequence[str]], blocks: Sequence[Any]
+) -> None:
+    """Name all columns with missing values in one error. A single missing value is left to
+    ``check_values``, which names its row."""
     lost: dict[str, int] = {}
     for client, names, block in zip(clients, columns, blocks, strict=True):
         where = scipy.sparse.coo_array(block)
         counts = np.bincount(where.col[np.isnan(where.data)], minlength=len(names))
-        lost |= {
-            f"{name} of {client}": int(count)
-            for name, count in zip(names, counts, strict=True)
-            if count
-        }
+        for name, count in zip(names, counts.tolist(), strict=True):
+            if count:
+                lost[f"{name} of {client}"] = count
+
     if sum(lost.values()) > 1:
-        raise DataError(
-            missing_values(
-                "", lost, blocks[0].shape[0], 'prepare="auto"; "trees" keeps them, for trees'
-            )
-        )
-    for client, names, block in zip(clients, columns, blocks, strict=True):
-        check_values(client, names, block)
+        how = 'prepare="auto"; "trees" keeps them, for trees'
+        raise DataError(missing_values("", lost, blocks[0].shape[0], how))
 
 
 def missing_values(
@@ -124,12 +137,16 @@ def check_weights(weights: NDArray[Any], samples: int) -> None:
         raise DataError(
             f"There are {len(weights)} weights for {samples} samples: give each sample one."
         )
-    if not (fine := (weights >= 0) & (weights <= LARGEST)).all():
+
+    fine = (weights >= 0) & (weights <= LARGEST)
+    if not fine.all():
         row = int(np.flatnonzero(~fine)[0])
-        what = "negative" if weights[row] < 0 else _what(weights[row])
+        what = "negative"
+        if not weights[row] < 0:
+            what = _what(weights[row])
         raise DataError(
             f"The weight of row {row + 1} is {what}: give numbers of 0 or more (0 leaves a sample "
-            f"out)."
+            "out)."
         )
     if not weights.any():
         raise DataError("All weights are 0: give some sample more.")
@@ -139,13 +156,17 @@ def check_values(client: str, columns: Sequence[str], block: Any, may_miss: bool
     """Every feature is a number of reasonable size, or, if it ``may_miss``, missing."""
     if _fine(block):
         return
+
+    # the entries of dense and sparse blocks alike, with their rows and columns
     where = scipy.sparse.coo_array(block)
     fine = np.abs(where.data) <= LARGEST
-    if may_miss and (fine := fine | np.isnan(where.data)).all():
+    if may_miss:
+        fine |= np.isnan(where.data)
+    if fine.all():
         return
+
     bad = np.flatnonzero(~fine)[0]
-    row = int(where.row[bad])
-    column = int(where.col[bad])
+    row, column = int(where.row[bad]), int(where.col[bad])
     raise DataError(
         f"Column {columns[column]!r} of client {client!r} is {_what(where.data[bad])} in row "
         f"{row + 1}: remove the row, mend the value, or leave the column out."
@@ -153,7 +174,10 @@ def check_values(client: str, columns: Sequence[str], block: Any, may_miss: bool
 
 
 def _fine(block: Any) -> bool:
-    values = block.data if is_sparse(block) else block
+    """Whether all values are, by the least and the greatest of them: no copy is made."""
+    values = block
+    if is_sparse(block):
+        values = block.data
     return bool(values.size == 0 or max(-values.min(), values.max()) <= LARGEST)  # false for NaN
 
 

@@ -47,6 +47,8 @@ class VerticalDataset:
         The names of the features of each client, where these are columns of a table.
     table : VerticalData, optional
         The table with the columns as given, where these were prepared.
+    true_labels : array, optional
+        As in :class:`mtcd.VerticalData`.
 
     Examples
     --------
@@ -62,6 +64,7 @@ class VerticalDataset:
     notes: tuple[str, ...] = ()
     columns: Mapping[str, tuple[str, ...]] | None = None
     table: VerticalData | None = None
+    true_labels: NDArray[np.generic] | None = None
 
     _labels_may_be_equal: ClassVar[bool] = False
 
@@ -72,11 +75,14 @@ class VerticalDataset:
             )
         if not self.features:
             raise DataError("There is no client: give the features of at least one.")
-        if unnamed := [client for client in self.features if not isinstance(client, str)]:
-            raise DataError(f"The name of a client must be a text, but is {unnamed[0]!r}.")
+        for client in self.features:
+            if not isinstance(client, str):
+                raise DataError(f"The name of a client must be a text, but is {client!r}.")
+
         labels = as_labels(self.labels)
         check_labels(labels, self._labels_may_be_equal)
         object.__setattr__(self, "labels", labels)
+
         features = {client: as_samples(client, given) for client, given in self.features.items()}
         object.__setattr__(self, "features", features)
         for client, values in features.items():
@@ -86,12 +92,10 @@ class VerticalDataset:
             self._check_test(self.test)
 
     def __repr__(self) -> str:
-        held = [
-            f"{client} "
-            f"({' x '.join(map(str, values.shape[1:])) if is_array(values) else type(values).__name__})"
-            for client, values in self.features.items()
-        ]
-        test = "" if self.test is None else f"; {self.test.samples:,} samples for the test"
+        held = [f"{client} ({_kind(values)})" for client, values in self.features.items()]
+        test = ""
+        if self.test is not None:
+            test = f"; {self.test.samples:,} samples for the test"
         return f"VerticalDataset({self.samples:,} samples: {listing(held, 4)}{test})"
 
     @classmethod
@@ -100,23 +104,27 @@ class VerticalDataset:
         if data.weights is not None:
             raise DataError(
                 "Split networks do not take weights of samples: leave the weights out, or give the "
-                "SplitModel a loss "
-                "with weights of classes, such as nn.CrossEntropyLoss(weight=...)."
+                "SplitModel a loss with weights of classes, such as "
+                "nn.CrossEntropyLoss(weight=...)."
             )
+
         with np.errstate(over="ignore"):  # the checks report numbers that are too large
-            features = {
-                client: in_single(block)
-                for client, block in zip(data.clients, data.blocks, strict=True)
-            }
+            features = dict(zip(data.clients, map(in_single, data.blocks), strict=True))
         columns = dict(zip(data.clients, data.columns, strict=True))
-        test = None if data.test is None else HeldOutDataset.from_table(data.test)
-        table = None if data.preparations is None else data
-        return cls(features, data.labels, None, test, data.notes, columns, table)
+        test = None
+        if data.test is not None:
+            test = HeldOutDataset.from_table(data.test)
+        # prepared columns are fitted again for every part of the samples, from the table
+        table = None
+        if data.preparations is not None:
+            table = data
+        return cls(features, data.labels, None, test, data.notes, columns, table, data.true_labels)
 
     @cached_property
     def fingerprint(self) -> str:
         """A digest of labels and features, as far as these are arrays or tensors: equal data, equal
         fingerprint."""
+        # samples that are read one by one are left out: reading all of them may take hours
         digest = hashlib.blake2b(repr(self.labels.tolist()).encode(), digest_size=16)
         for client, values in self.features.items():
             digest.update(f"{client} {self.shapes[client]}".encode())
@@ -146,12 +154,12 @@ class VerticalDataset:
         if samples > self.samples:
             raise DataError(
                 f"There are {self.samples} samples, fewer than {samples}: ask for {self.samples} "
-                f"or fewer."
+                "or fewer."
             )
+
         rows = np.sort(stream(seed, "part of samples").choice(self.samples, samples, replace=False))
-        return self._taken(
-            rows, f"A part: {samples} of {self.samples} samples, drawn with seed {seed}."
-        )
+        note = f"A part: {samples} of {self.samples} samples, drawn with seed {seed}."
+        return self._taken(rows, note)
 
     def holdout(self, fraction: float, seed: int = 0) -> VerticalDataset:
         """The same data with a random part of the samples, drawn from the seed, set aside as the
@@ -169,9 +177,14 @@ class VerticalDataset:
         if self.table is not None:
             table = self.table.parted(rows, others, note)
             return replace(self.from_table(table), transforms=self.transforms)
+
         features = {client: take(values, others) for client, values in self.features.items()}
         test = HeldOutDataset(
-            features, self.labels[others], notes=(*self.notes, note), columns=self.columns
+            features,
+            self.labels[others],
+            notes=(*self.notes, note),
+            columns=self.columns,
+            true_labels=self._true_labels(others),
         )
         return replace(self._taken(rows, note), test=test)
 
@@ -181,13 +194,23 @@ class VerticalDataset:
             raise DataError(
                 f"All labels of the {len(rows)} samples drawn are {labels[0]}: draw more samples."
             )
+
         if self.table is not None:
             taken = self.from_table(self.table.take(rows))  # prepared anew
             return replace(
                 taken, transforms=self.transforms, test=self.test, notes=(*taken.notes, note)
             )
         features = {client: take(values, rows) for client, values in self.features.items()}
-        return replace(self, features=features, labels=labels, notes=(*self.notes, note))
+        return replace(
+            self,
+            features=features,
+            labels=labels,
+            notes=(*self.notes, note),
+            true_labels=self._true_labels(rows),
+        )
+
+    def _true_labels(self, rows: Rows) -> NDArray[np.generic] | None:
+        return None if self.true_labels is None else self.true_labels[rows]
 
     def _check_transforms(self) -> None:
         for client, transform in (self.transforms or {}).items():
@@ -204,23 +227,32 @@ class VerticalDataset:
     def _check_test(self, test: VerticalDataset) -> None:
         if not isinstance(test, VerticalDataset) or test.test is not None:
             raise DataError("The test set must be a VerticalDataset without a test set of its own.")
-        if other := sorted(set(self.clients) ^ set(test.clients)):
+        other = sorted(set(self.clients) ^ set(test.clients))
+        if other:
             raise DataError(
-                f"The test set must have the same clients, but only one of the two has "
+                "The test set must have the same clients, but only one of the two has "
                 f"{listing(other)}."
             )
+
         for client, shape in self.shapes.items():
             if test.shapes[client] != shape:
                 raise DataError(
                     f"Samples of client {client!r} have the shape {shape}, but "
                     f"{test.shapes[client]} in the test set."
                 )
-        texts = {"training": self.labels.dtype.kind == "U", "test": test.labels.dtype.kind == "U"}
-        if len(set(texts.values())) > 1:
+        self._check_test_labels(test)
+
+    def _check_test_labels(self, test: VerticalDataset) -> None:
+        texts = self.labels.dtype.kind == "U"
+        if texts != (test.labels.dtype.kind == "U"):
             raise DataError(
                 "The labels of the training and the test set must both be numbers, or both texts."
             )
-        if texts["test"] and (new := sorted(set(test.labels.tolist()) - set(self.labels.tolist()))):
+        if not texts:
+            return  # of a regression, every number may be new
+
+        new = sorted(set(test.labels.tolist()) - set(self.labels.tolist()))
+        if new:
             raise DataError(
                 f"No training sample is of a class that the test set has: {listing(new)}."
             )
@@ -234,4 +266,14 @@ class HeldOutDataset(VerticalDataset):
 
 def in_single(block: Any) -> NDArray[np.float32]:
     """A block of a table, in single precision, row by row."""
-    return np.ascontiguousarray(block.toarray() if is_sparse(block) else block, dtype=np.float32)
+    if is_sparse(block):
+        block = block.toarray()
+    return np.ascontiguousarray(block, dtype=np.float32)
+
+
+def _kind(values: Any) -> str:
+    """What a client holds of a sample, in a word: the shape of an array, or the type of a data
+    set."""
+    if not is_array(values):
+        return type(values).__name__
+    return " x ".join(map(str, values.shape[1:]))

@@ -3,6 +3,7 @@ is imported here."""
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+UNEQUAL = "The columns of the table are not equally long: give every sample a value in each."
+
+
 @dataclass(frozen=True, eq=False)
 class AnyFrame:
     """A table that gives a column for a label. ``labels`` may be of any type; ``names`` are the
@@ -40,10 +44,7 @@ class AnyFrame:
     def names(self) -> list[str]:
         """The names of the columns; of a label with several parts, as in a MultiIndex of pandas,
         ``a.b``."""
-        return [
-            ".".join(map(str, label)) if isinstance(label, tuple) else str(label)
-            for label in self.labels
-        ]
+        return [_name(label) for label in self.labels]
 
     def series(self, place: int) -> pl.Series:
         """One column, whatever it holds, as a series of polars; a missing value is null.
@@ -55,17 +56,16 @@ class AnyFrame:
         from mtcd.data.prepare.values import as_column, texts
 
         series = self._series(place)
-        if is_category(self.table[self.labels[place]]):
+        if self._is_category(place):
             return texts(as_column(series)).cast(pl.Categorical)
         return series
 
     def categories(self) -> list[str]:
         """The names of the columns of categories."""
-        return [
-            name
-            for name, label in zip(self.names, self.labels, strict=True)
-            if is_category(self.table[label])
-        ]
+        return [name for place, name in enumerate(self.names) if self._is_category(place)]
+
+    def _is_category(self, place: int) -> bool:
+        return is_category(self.table[self.labels[place]])
 
     def _series(self, place: int) -> pl.Series:
         import polars as pl
@@ -81,7 +81,8 @@ class AnyFrame:
             return pl.Series(name, values, nan_to_null=True)
         if values.dtype.kind in "mM":  # in nanoseconds, the list would hold whole numbers
             return pl.Series(name, values.astype(f"{values.dtype.kind}8[us]"))
-        known = [None if is_missing(value) else value for value in values.tolist()]
+
+        known = with_none(values.tolist())
         try:
             return pl.Series(name, known)
         except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
@@ -91,29 +92,29 @@ class AnyFrame:
     def matrix(self, places: Sequence[int], advice: str = "turn them into numbers") -> Array:
         """These columns as one matrix, column-major; an error names all that do not hold numbers,
         with the advice."""
-        columns = {
-            self.names[j]: _one_dimensional(self.names[j], self.table[self.labels[j]])
-            for j in places
-        }
-        lengths = {len(column) for column in columns.values()}
+        columns: list[NDArray[Any]] = []
+        for place in places:
+            columns.append(_one_dimensional(self.names[place], self.table[self.labels[place]]))
+        lengths = {len(column) for column in columns} or {0}
         if len(lengths) > 1:
-            raise DataError(
-                "The columns of the table are not equally long: give every sample a value in each."
-            )
-        matrix = np.empty((lengths.pop() if lengths else 0, len(columns)), order="F")
-        texts = []
-        categories = [self.names[j] for j in places if is_category(self.table[self.labels[j]])]
-        for j, (name, column) in enumerate(columns.items()):
+            raise DataError(UNEQUAL)
+
+        matrix = np.empty((lengths.pop(), len(columns)), order="F")
+        odd = []
+        for j, (place, column) in enumerate(zip(places, columns, strict=True)):
             numbers = as_numbers(column)
-            if name in categories:
-                texts.append(f"{name!r} (categories)")
+            if self._is_category(place):
+                # also of numbers: they are names there, and 2 is not twice 1
+                odd.append(f"{self.names[place]!r} (categories)")
             elif numbers is None:
-                texts.append(f"{name!r} ({_kind(column)})")
+                odd.append(f"{self.names[place]!r} ({_kind(column)})")
             else:
                 matrix[:, j] = numbers
-        if texts:
-            which = f"Column {texts[0]} does" if len(texts) == 1 else f"Columns {listing(texts)} do"
-            raise DataError(f"{which} not hold numbers: {advice}.")
+
+        if len(odd) == 1:
+            raise DataError(f"Column {odd[0]} does not hold numbers: {advice}.")
+        if odd:
+            raise DataError(f"Columns {listing(odd)} do not hold numbers: {advice}.")
         return matrix
 
 
@@ -125,12 +126,11 @@ def as_frame(X: Any) -> AnyFrame | None:
         return AnyFrame(X, X.dtype.names)
     if hasattr(X, "collect") and not hasattr(X, "__len__"):
         raise DataError("A lazy frame has no values yet: give frame.collect().")
-    if (
-        is_sparse(X)
-        or isinstance(X, np.ndarray)
-        or not hasattr(X, "columns")
-        or not hasattr(X, "__getitem__")
-    ):
+    if is_sparse(X) or isinstance(X, np.ndarray):
+        return None
+
+    # by what it can do: no library of frames has to be installed for the others
+    if not (hasattr(X, "columns") and hasattr(X, "__getitem__")):
         return None
     # Arrow tables keep the names apart
     return AnyFrame(X, tuple(getattr(X, "column_names", X.columns)))
@@ -142,9 +142,8 @@ def is_category(column: Any) -> bool:
     kind = getattr(column, "dtype", None)
     if hasattr(kind, "categories") and hasattr(kind, "ordered"):  # of pandas
         return True
-    if type(column).__module__.partition(".")[0] == "polars" and str(kind).startswith(
-        ("Categorical", "Enum")
-    ):
+    library = type(column).__module__.partition(".")[0]
+    if library == "polars" and str(kind).startswith(("Categorical", "Enum")):
         return True
     return hasattr(getattr(column, "type", None), "index_type")  # a dictionary of Arrow
 
@@ -155,10 +154,35 @@ def as_numbers(values: NDArray[Any]) -> Array | None:
         return np.asarray(values, dtype=float)
     if values.dtype.kind != "O":
         return None
-    known = [None if is_missing(value) else value for value in values]
-    if not all(value is None or isinstance(value, Real | Decimal | np.bool_) for value in known):
-        return None
-    return np.array([np.nan if value is None else float(value) for value in known])
+    # objects: how data frames keep numbers of which some may be missing
+
+    numbers = np.full(len(values), np.nan)
+    for row, value in enumerate(values):
+        if is_missing(value):
+            continue
+        if not _is_number(value):
+            return None
+        numbers[row] = float(value)
+    return numbers
+
+
+def with_none(values: Sequence[Any]) -> list[Any]:
+    """The values, with None for every kind of missing value."""
+    known = list(values)
+    for row, value in enumerate(known):
+        if is_missing(value):
+            known[row] = None
+    return known
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real | Decimal | np.bool_)
+
+
+def _name(label: Any) -> str:
+    if isinstance(label, tuple):  # of a MultiIndex
+        return ".".join(map(str, label))
+    return str(label)
 
 
 def check_distinct(names: Sequence[str]) -> None:
@@ -176,6 +200,7 @@ def check_row_order(X: Any, y: Any, what: str = "labels") -> None:
     # lists have an index too, which is a method
     if not hasattr(rows, "equals") or not hasattr(others, "equals"):
         return
+    # other rows altogether may be meant to go by position; the same ones in another order are not
     if not rows.equals(others) and Counter(rows) == Counter(others):
         raise DataError(
             f"The {what} have the index of the features in another order: sort them with "
@@ -188,11 +213,9 @@ def _one_dimensional(name: str, column: Any) -> NDArray[Any]:
         values = np.atleast_1d(np.asarray(plain(column)))
     except (TypeError, ValueError) as error:
         raise DataError(f"Column {name!r} cannot be read as numbers: {error}.") from None
-    if (
-        values.ndim == 2
-        and values.shape[1] == 1
-        and (isinstance(column, np.ndarray | list) or is_tensor(column))
-    ):
+    # in a dict of columns: a matrix of one column is a column
+    plain_array = isinstance(column, np.ndarray | list) or is_tensor(column)
+    if plain_array and values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
         raise DataError(
@@ -206,17 +229,25 @@ def _kind(column: NDArray[Any]) -> str:
     kinds = {"U": "text", "S": "bytes", "M": "dates", "m": "durations", "c": "complex numbers"}
     if column.dtype.kind != "O":
         return kinds.get(column.dtype.kind, str(column.dtype))
-    odd = next(v for v in column if not (is_missing(v) or isinstance(v, Real | Decimal | np.bool_)))
+
+    # the first that is no number says what the column holds
+    odd = next(value for value in column if not (is_missing(value) or _is_number(value)))
     words = ((str, "text"), (date, "dates"), (timedelta, "durations"), (time, "times of day"))
-    return next((word for kind, word in words if isinstance(odd, kind)), type(odd).__name__)
+    for kind, word in words:
+        if isinstance(odd, kind):
+            return word
+    return type(odd).__name__
 
 
 def check_has_columns(frame: AnyFrame, wanted: Sequence[str]) -> None:
     """Refuse a table that lacks a column that the model was trained on."""
     missing = [name for name in wanted if name not in frame.names]
     if missing:
+        # a column that was renamed is among those that the model does not know
         others = sorted(set(frame.names) - set(wanted))
-        hint = f"; {did_you_mean(missing[0], others, 'they also have')}" if others else "."
+        hint = "."
+        if others:
+            hint = f"; {did_you_mean(missing[0], others, 'they also have')}"
         raise DataError(
             f"The new samples have no column {listing([repr(name) for name in missing])}, which "
             f"this model was trained on{hint}"
@@ -225,8 +256,9 @@ def check_has_columns(frame: AnyFrame, wanted: Sequence[str]) -> None:
 
 def client_features(frame: AnyFrame, columns: Mapping[str, Sequence[str]]) -> dict[str, Array]:
     """The columns of each client, found by name; other columns are ignored."""
+    check_has_columns(frame, list(itertools.chain.from_iterable(columns.values())))
     place = {name: j for j, name in enumerate(frame.names)}
-    check_has_columns(frame, [name for names in columns.values() for name in names])
-    return {
-        client: frame.matrix([place[name] for name in names]) for client, names in columns.items()
-    }
+    features = {}
+    for client, names in columns.items():
+        features[client] = frame.matrix([place[name] for name in names])
+    return features

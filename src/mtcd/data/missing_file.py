@@ -38,7 +38,8 @@ def _address(path: Path) -> str | None:
     """
     for i, part in enumerate(path.parts):
         if _SCHEME.fullmatch(part):
-            # of a file of this machine, the host is left out
-            slashes = "///" if part == "file:" else "//"
+            slashes = "//"
+            if part == "file:":  # of a file of this machine, the host is left out
+                slashes = "///"
             return part + slashes + "/".join(path.parts[i + 1 :])
     return None

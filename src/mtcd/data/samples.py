@@ -48,13 +48,15 @@ def as_samples(client: str, given: Any) -> Any:
     if is_tensor(given):
         return given.detach()
     if not (isinstance(given, np.ndarray | list | tuple) or hasattr(given, "__array__")):
-        return given
-    if (frame := as_frame(given)) is not None:
-        values = frame.matrix(
-            range(len(frame.labels)), f"client {client!r} can only train on numbers"
-        )
-        check_finite(client, values, frame.names)
+        return given  # a data set: its samples are read when they are used
+
+    frame = as_frame(given)
+    if frame is not None:
+        advice = f"client {client!r} can only train on numbers"
+        values = frame.matrix(range(len(frame.labels)), advice)
+        check_finite(client, values, frame.names)  # here, where the columns have names
         return values
+
     try:
         values = np.asarray(given)
     except (TypeError, ValueError) as error:
@@ -79,18 +81,21 @@ def check_samples(
             f"Client {client!r} brings a {type(values).__name__}: give an array, a tensor, "
             "or a data set that has a length and gives its samples by number."
         )
-    if is_array(values) and len(values.shape) == 0:
+    shape: tuple[int, ...] | None = None
+    if is_array(values):
+        shape = tuple(values.shape)
+
+    if shape == ():
         raise DataError(f"Client {client!r} brings a single number: give one row per sample.")
     if len(values) != samples:
         raise DataError(
             f"Client {client!r} brings {len(values)} samples, but there are {samples} labels."
         )
-    if is_array(values) and 0 in tuple(values.shape):
-        raise DataError(
-            f"Client {client!r} holds no feature: its array has the shape {tuple(values.shape)}."
-        )
-    if is_array(values):
-        check_finite(client, values, columns)
+    if shape is None:
+        return
+    if 0 in shape:
+        raise DataError(f"Client {client!r} holds no feature: its array has the shape {shape}.")
+    check_finite(client, values, columns)
 
 
 def check_finite(
@@ -107,15 +112,15 @@ def check_finite(
     fine = _finite(values)
     if fine is None:
         return
+
     bad = np.flatnonzero(~fine.reshape(len(fine), -1).all(axis=1))
-    numbers = bad.tolist() if rows is None else [rows[i] for i in bad.tolist()]
-    shown = [number + 1 for number in numbers]
+    if rows is not None:
+        bad = np.asarray(rows)[bad]
     raise DataError(
         f"Features of client {client!r} are missing, infinite or too large for single precision in "
-        f"{len(bad):,} "
-        f"row(s): {listing(shown)}{_in_columns(fine, columns)}. Remove these rows, mend the "
-        f"values, or have the "
-        'columns of a table prepared (prepare="auto").'
+        f"{len(bad):,} row(s): {listing((bad + 1).tolist())}{_in_columns(fine, columns)}. Remove "
+        "these rows, mend the values, or have the columns of a table prepared "
+        '(prepare="auto").'
     )
 
 
@@ -123,15 +128,14 @@ def _in_columns(fine: NDArray[np.bool_], columns: Sequence[str] | None) -> str:
     """The columns of a table with such values, and how many each has; nothing of pictures."""
     if fine.ndim != 2:
         return ""
-    if columns is None:
-        names = [f"column {j + 1}" for j in range(fine.shape[1])]
-    else:
-        names = [repr(name) for name in columns]
-    lost = [
-        f"{name} ({count:,})"
-        for name, count in zip(names, (~fine).sum(axis=0), strict=True)
-        if count
-    ]
+
+    counts = (~fine).sum(axis=0)
+    lost = []
+    for j in np.flatnonzero(counts).tolist():
+        name = f"column {j + 1}"
+        if columns is not None:
+            name = repr(columns[j])
+        lost.append(f"{name} ({counts[j]:,})")
     return f"; by column: {listing(lost)}"
 
 
@@ -140,8 +144,7 @@ def sample_shape(client: str, values: Any) -> tuple[int, ...]:
     if is_array(values):
         return tuple(values.shape[1:])
     try:
-        first = values[0]
-        return tuple(int(side) for side in (first.shape if is_array(first) else np.shape(first)))
+        return tuple(map(int, np.shape(values[0])))
     except Exception as error:  # whatever the code of the data set may raise
         raise DataError(
             f"Sample 0 of client {client!r} cannot be read as one array or tensor: {error}."
@@ -150,7 +153,9 @@ def sample_shape(client: str, values: Any) -> tuple[int, ...]:
 
 def take(values: Any, rows: Rows) -> Any:
     """These samples, in this order."""
-    return values[rows] if is_array(values) else Subset(values, rows)
+    if not is_array(values):
+        return Subset(values, rows)
+    return values[rows]
 
 
 def _finite(values: Any) -> NDArray[np.bool_] | None:
@@ -159,9 +164,14 @@ def _finite(values: Any) -> NDArray[np.bool_] | None:
         if not values.is_floating_point():
             return None
         fine = values.detach().float().isfinite()
-        return None if bool(fine.all()) else np.asarray(fine.cpu())
+        if bool(fine.all()):  # found on the device: the common case copies nothing
+            return None
+        return np.asarray(fine.cpu())
+
     if values.dtype.kind != "f":
         return None
     with np.errstate(over="ignore"):
         known: NDArray[np.bool_] = np.isfinite(values.astype(np.float32, copy=False))
-    return None if known.all() else known
+    if known.all():
+        return None
+    return known

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from numbers import Integral
 from typing import Any, TypeVar
 
@@ -20,22 +21,34 @@ def even_shares(columns: Sequence[Column], clients: int | Sequence[str]) -> dict
     >>> even_shares(["a", "b", "c"], 2)
     {'client_0': ['a', 'b'], 'client_1': ['c']}
     """
-    if isinstance(clients, int | np.integer) and not isinstance(clients, bool) and clients >= 1:
-        clients = [f"client_{k}" for k in range(clients)]
-    elif isinstance(clients, str) or not isinstance(clients, Sequence):
-        raise DataError(
-            f"The number of clients must be a whole number, 1 or more, but is {clients!r}."
-        )
+    names = _names_of(clients)
     if not columns:
         raise DataError("There is no feature column: nothing is left for the clients to hold.")
-    if len(clients) > len(columns):
+    if len(names) > len(columns):
         raise DataError(
-            f"{len(clients)} clients cannot share {len(columns)} columns: each needs at least one. "
+            f"{len(names)} clients cannot share {len(columns)} columns: each needs at least one. "
             f"Ask for {len(columns)} clients or fewer."
         )
-    size, extra = divmod(len(columns), len(clients))
-    bounds = [k * size + min(k, extra) for k in range(len(clients) + 1)]
-    return {name: list(columns[bounds[k] : bounds[k + 1]]) for k, name in enumerate(clients)}
+
+    # the first ``extra`` clients have one column more than the others
+    size, extra = divmod(len(columns), len(names))
+    shares: dict[str, list[Column]] = {}
+    end = 0
+    for k, name in enumerate(names):
+        start, end = end, end + size + (k < extra)
+        shares[name] = list(columns[start:end])
+    return shares
+
+
+def _names_of(clients: int | Sequence[str]) -> Sequence[str]:
+    """The names of clients, of whom the number may be given."""
+    if isinstance(clients, int | np.integer):
+        # True is a number to Python: nobody asks for 'True' clients on purpose
+        if not isinstance(clients, bool) and clients >= 1:
+            return [f"client_{k}" for k in range(clients)]
+    elif isinstance(clients, Sequence) and not isinstance(clients, str):
+        return clients
+    raise DataError(f"The number of clients must be a whole number, 1 or more, but is {clients!r}.")
 
 
 def assigned(names: Sequence[str], labels: Sequence[Any], clients: Any) -> dict[str, list[int]]:
@@ -47,9 +60,11 @@ def assigned(names: Sequence[str], labels: Sequence[Any], clients: Any) -> dict[
         return even_shares(range(len(names)), clients)
     if not isinstance(clients, Mapping):
         clients = list(clients)
+        # texts are names of clients; to hold single columns, clients are given lists of one
         if clients and all(isinstance(client, str) for client in clients):
             return even_shares(range(len(names)), _client_names(names, clients))
         clients = {f"client_{k}": held for k, held in enumerate(clients)}
+
     find = _finder(names, labels)
     owned: dict[str, list[int]] = {}
     for client, held in clients.items():
@@ -59,7 +74,9 @@ def assigned(names: Sequence[str], labels: Sequence[Any], clients: Any) -> dict[
         if isinstance(held, str) or not isinstance(held, Iterable):
             raise DataError(f"Client {client!r} must be given a list of columns, but got {held!r}.")
         owned[client] = [find(client, column) for column in held]
-    check_owned_once({client: [names[j] for j in places] for client, places in owned.items()})
+
+    held_names = {client: [names[j] for j in places] for client, places in owned.items()}
+    check_owned_once(held_names)
     return owned
 
 
@@ -85,22 +102,26 @@ def _finder(names: Sequence[str], labels: Sequence[Any]) -> Callable[[str, Any],
 
     def find(client: str, column: Any) -> int:
         if _is_whole(column) and not numbered:
-            place = int(column) if 0 <= column < len(names) else None
-        else:
-            try:
-                place = None if isinstance(column, bool) else places.get(column)
-            except TypeError:  # not hashable
-                place = None
-        if place is None:
-            hint = f"; {did_you_mean(column, names)}" if isinstance(column, str) else "."
-            if isinstance(column, bool | np.bool_):
-                hint = ": give its name or position (of a mask, numpy.flatnonzero(mask))."
-            raise DataError(
-                f"Client {client!r} asks for column {column!r}, which the data does not have{hint}"
-            )
-        return place
+            if column in range(len(names)):
+                return int(column)
+        elif not isinstance(column, bool):  # True equals 1, and would be found as that label
+            with suppress(TypeError):  # of what has no hash, such as a list
+                if column in places:
+                    return places[column]
+        raise _no_such_column(client, column, names)
 
     return find
+
+
+def _no_such_column(client: str, column: Any, names: Sequence[str]) -> DataError:
+    hint = "."
+    if isinstance(column, str):
+        hint = f"; {did_you_mean(column, names)}"
+    elif isinstance(column, bool | np.bool_):
+        hint = ": give its name or position (of a mask, numpy.flatnonzero(mask))."
+    return DataError(
+        f"Client {client!r} asks for column {column!r}, which the data does not have{hint}"
+    )
 
 
 def _sliced(client: str, held: slice, width: int) -> list[int]:
@@ -109,7 +130,7 @@ def _sliced(client: str, held: slice, width: int) -> list[int]:
     except (TypeError, ValueError):
         raise DataError(
             f"Client {client!r} is given {held!r}: a slice goes by position, so its ends must be "
-            f"whole numbers."
+            "whole numbers."
         ) from None
 
 
@@ -123,9 +144,12 @@ def check_owned_once(owned: Mapping[str, Iterable[str]]) -> None:
     for client, held in owned.items():
         for column in held:
             if column in holder:
-                if holder[column] != client:
-                    both = f"to both {holder[column]!r} and {client!r}"
-                else:
-                    both = f"twice to {client!r}"
-                raise DataError(f"Column {column!r} is given {both}: it can be held once.")
+                raise _held_twice(column, holder[column], client)
             holder[column] = client
+
+
+def _held_twice(column: str, first: str, second: str) -> DataError:
+    both = f"to both {first!r} and {second!r}"
+    if first == second:
+        both = f"twice to {second!r}"
+    return DataError(f"Column {column!r} is given {both}: it can be held once.")

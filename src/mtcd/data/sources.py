@@ -5,7 +5,9 @@ This process has the labels and the names of clients and columns only.
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,7 @@ from mtcd.core.own_code import imported
 from mtcd.data.checks import check_values
 from mtcd.data.labels import as_labels
 from mtcd.data.missing_file import no_such_file
+from mtcd.data.shares import even_shares
 from mtcd.data.sparse import is_sparse
 from mtcd.data.svmlight import read_matrix
 from mtcd.data.vertical import Block, VerticalData
@@ -157,11 +160,6 @@ class BlockSources:
         )
 
     def _data(self, blocks: Sequence[Block]) -> VerticalData:
-        tables = [
-            source.path
-            for source in self.sources
-            if isinstance(source, ParquetColumns | SvmlightShard)
-        ]
         return VerticalData(
             self.clients,
             self.columns,
@@ -170,15 +168,24 @@ class BlockSources:
             notes=self.notes,
             positions=self.positions,
             weights=self.weights,
-            tables=tuple(tables) if len(tables) == len(self.sources) else (),
+            tables=self._files(ParquetColumns, SvmlightShard),
             label_table=self._label_table,
         )
+
+    def _files(self, *kinds: type[ParquetColumns | SvmlightShard]) -> tuple[Path, ...]:
+        """The file of each client; none unless all sources are of these kinds."""
+        files = [source.path for source in self.sources if isinstance(source, kinds)]
+        if len(files) < len(self.sources):
+            return ()
+        return tuple(files)
 
     @property
     def _label_table(self) -> Path | None:
         """The Parquet file that all columns, and the label, are from; None for other sources."""
-        files = {one.path if isinstance(one, ParquetColumns) else None for one in self.sources}
-        return files.pop() if len(files) == 1 else None
+        files = set(self._files(ParquetColumns))
+        if len(files) != 1:
+            return None
+        return files.pop()
 
 
 def parquet_blocks(
@@ -226,25 +233,25 @@ def parquet_blocks(
                 raise DataError(
                     f"{path} has no {role} column {name!r}: {did_you_mean(name, names)}"
                 )
-        wanted = [label] if weight is None else [label, weight]
+        wanted = [name for name in (label, weight) if name is not None]
         here = pl.read_parquet(path, columns=wanted, glob=False)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise DataError(f"{path} cannot be read: {_first(error)}.") from None
+
     free = [name for name in names if name not in {label, weight, *ignore}]
     owned = _shared(free, clients)
-    place = {
-        name: i
-        for i, name in enumerate(
-            name for name in free if any(name in own for own in owned.values())
-        )
-    }
+    held = set(itertools.chain.from_iterable(owned.values()))
+    place = {name: i for i, name in enumerate(name for name in free if name in held)}
+    weights = None
+    if weight is not None:
+        weights = here[weight].to_numpy().astype(float)
     return BlockSources(
         tuple(owned),
         tuple(owned.values()),
         tuple(ParquetColumns(path, columns) for columns in owned.values()),
         as_labels(here[label].to_numpy()),
         tuple(tuple(place[name] for name in columns) for columns in owned.values()),
-        None if weight is None else here[weight].to_numpy().astype(float),
+        weights,
     )
 
 
@@ -276,13 +283,12 @@ def svmlight_blocks(
     >>> data.blocks[1].toarray().tolist()
     [[0.0, 1.0], [7.0, 0.0]]
     """
-    sources = tuple(
-        SvmlightShard(Path(path).resolve(), columns) for path, columns in shards.values()
-    )
-    names = tuple(
-        tuple(f"{client}.x{j}" for j in range(width)) for client, (_, width) in shards.items()
-    )
-    return BlockSources(tuple(shards), names, sources, as_labels(labels))
+    sources = []
+    names = []
+    for client, (path, width) in shards.items():
+        sources.append(SvmlightShard(Path(path).resolve(), width))
+        names.append(_numbered(client, width))
+    return BlockSources(tuple(shards), tuple(names), tuple(sources), as_labels(labels))
 
 
 def made_blocks(
@@ -332,34 +338,35 @@ def made_blocks(
     known = as_labels(labels)
     place = Path(folder).resolve()
     sources = tuple(MadeBlock(function, name, k, len(known), place) for k, name in enumerate(names))
-    return BlockSources(
-        names,
-        tuple(tuple(f"{name}.x{j}" for j in range(columns)) for name in names),
-        sources,
-        known,
-    )
+    held = tuple(_numbered(name, columns) for name in names)
+    return BlockSources(names, held, sources, known)
+
+
+def _numbered(client: str, width: int) -> tuple[str, ...]:
+    """Names of columns that have none, which differ from those of other clients."""
+    return tuple(f"{client}.x{j}" for j in range(width))
 
 
 def _shared(
     free: Sequence[str], clients: int | Mapping[str, Sequence[str]]
 ) -> dict[str, tuple[str, ...]]:
     """The columns of each client."""
-    if isinstance(clients, Mapping):
-        for client, columns in clients.items():
-            for name in columns:
-                if name not in free:
-                    raise DataError(
-                        f"Client {client!r} wants column {name!r}: {did_you_mean(name, free)}"
-                    )
-        taken = [name for columns in clients.values() for name in columns]
-        if twice := [name for name in dict.fromkeys(taken) if taken.count(name) > 1]:
-            raise DataError(
-                f"Column {twice[0]!r} is given to several clients: give it to one of them."
-            )
-        return {client: tuple(columns) for client, columns in clients.items()}
-    from mtcd.data.shares import even_shares
+    if not isinstance(clients, Mapping):
+        clients = even_shares(free, clients)
 
-    return {client: tuple(columns) for client, columns in even_shares(free, clients).items()}
+    known = set(free)  # of thousands of columns, a list would be searched for each of them
+    taken: Counter[str] = Counter()
+    for client, columns in clients.items():
+        for name in columns:
+            if name not in known:
+                raise DataError(
+                    f"Client {client!r} wants column {name!r}: {did_you_mean(name, free)}"
+                )
+        taken.update(columns)
+    for name, count in taken.items():
+        if count > 1:
+            raise DataError(f"Column {name!r} is given to several clients: give it to one of them.")
+    return {client: tuple(columns) for client, columns in clients.items()}
 
 
 def _first(error: BaseException) -> str:

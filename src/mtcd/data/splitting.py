@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import DataError
-from mtcd.data.frames import as_frame, check_distinct, check_row_order
+from mtcd.data.frames import UNEQUAL, AnyFrame, as_frame, check_distinct, check_row_order
 from mtcd.data.labels import as_labels, as_weights
 from mtcd.data.prepare import RawColumns
 from mtcd.data.shares import assigned
@@ -75,70 +76,115 @@ def split(
     >>> data.clients, data.columns, data.blocks[1].shape
     (('client_0', 'client_1'), (('age', 'dose'), ('stay',)), (3, 1))
     """
-    frame = as_frame(X)
     if prepare is not None and is_sparse(X):
         raise DataError(
             "prepare is for tables and dense matrices, but X is sparse: prepare it yourself."
         )
-    matrix: Any
-    if frame:
-        matrix = None
-    elif is_sparse(X):
-        matrix = scipy.sparse.csc_array(X, dtype=float)
-    else:
-        matrix = _dense(X)
-    width = len(frame.labels) if frame else matrix.shape[1]
+
+    given = _given(X)
+    names, labels = given.names, given.labels
     if columns is not None:
-        names = [str(c) for c in columns]
-    elif frame:
-        names = frame.names
-    else:
-        names = _default_names(width)
-    if len(names) != width:
-        raise DataError(f"The data has {width} columns, but {len(names)} column names were given.")
+        names, labels = [str(column) for column in columns], ()
+    if len(names) != given.width:
+        raise DataError(
+            f"The data has {given.width} columns, but {len(names)} column names were given."
+        )
     check_distinct(names)
     check_row_order(X, y)
-    owned = assigned(names, frame.labels if frame and columns is None else (), clients)
+
+    owned = assigned(names, labels, clients)
     positions = tuple(tuple(places) for places in owned.values())
-    weighing = None if weights is None else as_weights(X, weights)
+    held = tuple(tuple(names[j] for j in places) for places in positions)
+    weighing = None
+    if weights is not None:
+        weighing = as_weights(X, weights)
+
     if prepare is not None:
-        held_by = {client: [names[j] for j in places] for client, places in owned.items()}
-        by_name = {
-            names[j]: frame.series(j) if frame else matrix[:, j]
-            for places in positions
-            for j in places
-        }
-        raw = RawColumns.of(list(owned), _frames(by_name, held_by), positions, prepare)
+        frames = _frames(given, names, positions)
+        raw = RawColumns.of(list(owned), frames, positions, prepare)
         return told(prepared(raw, as_labels(y), weights=weighing))
-    if frame:  # only what is held
-        held = [j for places in positions for j in places]
-        matrix = frame.matrix(
-            held, 'turn them into numbers (prepare="auto"), or give the clients other columns'
-        )
     return VerticalData(
         clients=tuple(owned),
-        columns=tuple(tuple(names[j] for j in places) for places in positions),
-        blocks=tuple(
-            _columns(matrix, list(places))
-            for places in (in_order(positions) if frame else positions)
-        ),
+        columns=held,
+        blocks=given.blocks(positions),
         labels=as_labels(y),
         positions=positions,
         weights=weighing,
     )
 
 
-def _frames(columns: Mapping[str, Any], held: Mapping[str, Sequence[str]]) -> list[pl.DataFrame]:
-    """The columns of each client as a frame."""
-    if len({len(column) for column in columns.values()}) > 1:
-        raise DataError(
-            "The columns of the table are not equally long: give every sample a value in each."
+Places: TypeAlias = Sequence[Sequence[int]]
+"""The positions of the columns of each client."""
+
+
+class _Given(Protocol):
+    """What was given as X."""
+
+    width: int
+    names: list[str]
+    labels: tuple[Any, ...]
+    """The names of columns before they were made texts; empty where there were none."""
+
+    def column(self, place: int) -> Any:
+        """One column as it is, whatever it holds."""
+
+    def blocks(self, positions: Places) -> tuple[Block, ...]:
+        """A block of numbers for each client."""
+
+
+class _GivenFrame:
+    """A table with named columns."""
+
+    def __init__(self, frame: AnyFrame) -> None:
+        self.column = frame.series
+        self.width, self.names, self.labels = len(frame.labels), frame.names, frame.labels
+        self._frame = frame
+
+    def blocks(self, positions: Places) -> tuple[Block, ...]:
+        # only what is held: other columns need not be numbers
+        matrix = self._frame.matrix(
+            list(itertools.chain.from_iterable(positions)),
+            'turn them into numbers (prepare="auto"), or give the clients other columns',
         )
-    return [pl.DataFrame({name: columns[name] for name in names}) for names in held.values()]
+        return tuple(_columns(matrix, list(places)) for places in in_order(positions))
 
 
-def _default_names(width: int) -> list[str]:
-    return [f"x{j}" for j in range(width)]
+class _GivenMatrix:
+    """A matrix, dense or sparse, whose columns are numbered."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = matrix
+        self.width = matrix.shape[1]
+        self.names = [f"x{j}" for j in range(self.width)]
+        self.labels: tuple[Any, ...] = ()
+
+    def column(self, place: int) -> Any:
+        return self.matrix[:, place]
+
+    def blocks(self, positions: Places) -> tuple[Block, ...]:
+        return tuple(_columns(self.matrix, list(places)) for places in positions)
+
+
+def _given(X: Any) -> _Given:
+    frame = as_frame(X)
+    if frame is not None:
+        return _GivenFrame(frame)
+    if is_sparse(X):
+        return _GivenMatrix(scipy.sparse.csc_array(X, dtype=float))
+    return _GivenMatrix(_dense(X))
+
+
+def _frames(given: _Given, names: Sequence[str], positions: Places) -> list[pl.DataFrame]:
+    """The columns of each client as a frame."""
+    frames = []
+    lengths = set()
+    for places in positions:
+        columns = {names[j]: given.column(j) for j in places}
+        lengths |= {len(column) for column in columns.values()}
+        if len(lengths) > 1:
+            raise DataError(UNEQUAL)
+        frames.append(pl.DataFrame(columns))
+    return frames
 
 
 def _dense(X: ArrayLike | scipy.sparse.sparray) -> Array:
@@ -150,6 +196,7 @@ def _dense(X: ArrayLike | scipy.sparse.sparray) -> Array:
     try:
         given = np.asarray(plain(X))
         if given.dtype.kind in "mM":
+            # as floats they would be nanoseconds, whose squares leave no digits for anything else
             raise DataError(
                 "The features are dates or durations: turn them into numbers, say days since the "
                 "first."
@@ -167,9 +214,13 @@ def _dense(X: ArrayLike | scipy.sparse.sparray) -> Array:
 
 def _columns(matrix: Array, positions: list[int]) -> Block:
     """These columns: a view where they are neighbours and dense, a copy (once) otherwise."""
-    start, stop = (positions[0], positions[-1] + 1) if positions else (0, 0)
+    start, stop = 0, 0
+    if positions:
+        start, stop = positions[0], positions[-1] + 1
+    picked = matrix[:, positions]
     if positions == list(range(start, stop)):
         picked = matrix[:, start:stop]
-    else:
-        picked = matrix[:, positions]
-    return scipy.sparse.csr_array(picked) if is_sparse(picked) else np.asfortranarray(picked)
+
+    if is_sparse(picked):
+        return scipy.sparse.csr_array(picked)
+    return np.asfortranarray(picked)

@@ -74,24 +74,33 @@ def standardise(data: VerticalData) -> tuple[VerticalData, Scaling]:
             means.append(np.zeros(block.shape[1]))
             scales.append(_sparse_deviations(block, data.weights))
             continue
-        counted = block if data.weights is None or data.weights.all() else block[data.weights > 0]
+
+        counted = block
+        if data.weights is not None and not data.weights.all():
+            counted = block[data.weights > 0]
         # by the values themselves: rounding can leave a constant column a tiny variance
         constant = counted.min(axis=0) == counted.max(axis=0)
         mean, deviations = _moments(block, data.weights)
         means.append(np.where(constant, counted[0], mean))
         scales.append(np.where(constant, 1.0, deviations))
         constants += [f"{columns[j]} ({client})" for j in np.flatnonzero(constant)]
+
     scaling = Scaling(tuple(means), tuple(scales))
-    notes = [f"Columns that are constant became 0: {listing(constants)}."] if constants else []
+    notes = list(data.notes)
+    if constants:
+        notes.append(f"Columns that are constant became 0: {listing(constants)}.")
     if sparse:
         notes.append(
-            f"Sparse columns are divided by their deviations, but not centred: those of "
+            "Sparse columns are divided by their deviations, but not centred: those of "
             f"{listing(sparse, 4)}."
         )
-    test = None if data.test is None else replace(data.test, blocks=scaling.apply(data.test.blocks))
-    return replace(
-        data, blocks=scaling.apply(data.blocks), notes=(*data.notes, *notes), test=test
-    ), scaling
+
+    # the test set by what was fitted on the training samples, as new samples will be
+    test = data.test
+    if test is not None:
+        test = replace(test, blocks=scaling.apply(test.blocks))
+    scaled = replace(data, blocks=scaling.apply(data.blocks), notes=tuple(notes), test=test)
+    return scaled, scaling
 
 
 def _moments(block: Array, weights: Array | None) -> tuple[Array, Array]:
@@ -99,11 +108,11 @@ def _moments(block: Array, weights: Array | None) -> tuple[Array, Array]:
     # column by column: the deviations of a whole block would be a second copy of it
     if weights is None:
         return block.mean(axis=0), np.array([column.std() for column in block.T])
+
     share = weights / weights.sum()
     mean = share @ block
-    return mean, np.sqrt(
-        [share @ (column - m) ** 2 for column, m in zip(block.T, mean, strict=True)]
-    )
+    variances = [share @ (column - m) ** 2 for column, m in zip(block.T, mean, strict=True)]
+    return mean, np.sqrt(variances)
 
 
 def _sparse_deviations(block: Block, weights: Array | None) -> Array:
@@ -113,5 +122,7 @@ def _sparse_deviations(block: Block, weights: Array | None) -> Array:
         mean, square = (np.asarray(part.mean(axis=0)).ravel() for part in parts)
     else:
         mean, square = (np.asarray(part.T @ weights) / weights.sum() for part in parts)
+
+    # a difference of squares: below their rounding it says nothing, and may even be negative
     variance = square - mean**2
     return np.sqrt(np.where(variance <= 1e-12 * square, 1.0, variance))

@@ -13,6 +13,7 @@ from typing import IO, Any, cast
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
+from numpy.typing import NDArray
 
 from mtcd.core.arrays import Array
 from mtcd.core.checks import check_whole
@@ -80,7 +81,8 @@ def read_svmlight(
     """
     path = Path(path)
     matrix, labels, names = read_matrix(path, features)
-    if unknown := sorted(set(ignore) - set(names)):
+    unknown = sorted(set(ignore) - set(names))
+    if unknown:
         raise DataError(
             f"Column {unknown[0]!r} is to be ignored, but {path} has columns {names[0]} to "
             f"{names[-1]}."
@@ -89,12 +91,20 @@ def read_svmlight(
         kept = [j for j, name in enumerate(names) if name not in set(ignore)]
         matrix = matrix[:, kept]
         names = [names[j] for j in kept]
-    with np.errstate(invalid="ignore"):  # of labels that are too large
-        whole = labels.astype(np.int64)
-    data = split(matrix, whole if (whole == labels).all() else labels, clients, columns=names)
+
+    data = split(matrix, _whole(labels), clients, columns=names)
     share = matrix.nnz / (matrix.shape[0] * matrix.shape[1])
     note = f"{path.name} is sparse: {matrix.nnz:,} values, {share:.2%} of the matrix."
     return replace(data, notes=(note,), tables=(path,) * len(data.clients))
+
+
+def _whole(labels: Array) -> NDArray[np.generic]:
+    """The labels as whole numbers if they all are, so that classes are named 1 and not 1.0."""
+    with np.errstate(invalid="ignore"):  # of labels that are too large
+        whole = labels.astype(np.int64)
+    if (whole == labels).all():
+        return whole
+    return labels
 
 
 def read_matrix(path: Path, features: int | None) -> tuple[Any, Array, list[str]]:
@@ -103,10 +113,21 @@ def read_matrix(path: Path, features: int | None) -> tuple[Any, Array, list[str]
     if features is not None:
         check_whole("features", features, least=1)
     labels, rows, indices, values = _parsed(path)
-    first = 0 if len(indices) and indices.min() == 0 else 1
-    width = _width(path, int(indices.max()) + 1 - first if len(indices) else 0, features)
+
+    # the format counts from 1, but scikit-learn and others write it from 0
+    first = 1
+    if 0 in indices:
+        first = 0
+    width = _width(path, _ending(indices, first), features)
     matrix = _matrix(path, values, indices - first, rows, width)
     return matrix, labels, [f"x{j + first}" for j in range(width)]
+
+
+def _ending(indices: Any, first: int = 0) -> int:
+    """The number of columns from ``first`` to the greatest index that is used."""
+    if not len(indices):
+        return 0
+    return int(indices.max()) + 1 - first
 
 
 def read_new_svmlight(path: Path, names: Sequence[str]) -> tuple[Any, Array, tuple[str, ...]]:
@@ -115,27 +136,34 @@ def read_new_svmlight(path: Path, names: Sequence[str]) -> tuple[Any, Array, tup
 
     Columns that the file does not use are 0; those that the model does not have are ignored.
     """
-    if strange := next((name for name in names if not re.fullmatch(r"x\d{1,8}", name)), None):
-        raise DataError(
-            "The columns of an svmlight file are numbered, but this model was trained on "
-            f"{strange!r}: give a CSV or Parquet table with its columns."
-        )
-    places = [int(name[1:]) for name in names]
+    places = [_number(name) for name in names]
     labels, rows, indices, values = _parsed(path)
-    if min(places) > 0 and len(indices) and indices.min() == 0:
+    from_zero = 0 in indices
+    if min(places) > 0 and from_zero:
         raise DataError(
             f"{path} has an index 0, but the columns of this model begin at 1: number them as "
-            f"before."
+            "before."
         )
+
     notes: tuple[str, ...] = ()
     # a model of a matrix counts from 0, most files from 1
-    if min(places) == 0 and len(indices) and indices.min() > 0:
+    if min(places) == 0 and len(indices) and not from_zero:
         notes = (
             f"{path.name} has no index 0, but this model has a column x0: the indices are taken as "
             "the numbers of its columns. If the file counts from 1, write it with indices from 0.",
         )
-    width = max([*places, int(indices.max()) if len(indices) else 0]) + 1
+    width = max(max(places) + 1, _ending(indices))
     return _matrix(path, values, indices, rows, width)[:, places], labels, notes
+
+
+def _number(name: str) -> int:
+    """The number of a column that is named as those of such files are."""
+    if not re.fullmatch(r"x\d{1,8}", name):
+        raise DataError(
+            "The columns of an svmlight file are numbered, but this model was trained on "
+            f"{name!r}: give a CSV or Parquet table with its columns."
+        )
+    return int(name[1:])
 
 
 def _matrix(path: Path, values: Array, indices: Any, rows: Any, width: int) -> Any:
@@ -172,8 +200,10 @@ def _parsed(path: Path) -> tuple[Array, Any, Any, Array]:
     try:
         with cast(IO[bytes], _OPEN.get(path.suffix.lower(), open)(path, "rb")) as file:
             for chunk in _chunks(file):
+                # checked as a whole first: np.fromstring would stop at a slip without an error
                 matched = _LINES.match(chunk)
-                end = matched.end() if matched else 0
+                assert matched is not None  # it matches no lines, too
+                end = matched.end()
                 if end < len(chunk):
                     raise _unreadable(path, chunk[end:], lines + chunk[:end].count(b"\n") + 1)
                 counts += [line.count(b":") for line in chunk.split(b"\n") if line.strip()]
@@ -184,25 +214,33 @@ def _parsed(path: Path) -> tuple[Array, Any, Any, Array]:
         raise no_such_file(path) from None
     except (OSError, EOFError) as error:
         raise DataError(f"{path} cannot be read ({error}): is it a whole file?") from None
+
+    # a line is its label, then pairs: with two numbers to a pair, that is where labels stand
     numbers = np.concatenate(parts)
     ends = np.concatenate([[0], np.cumsum(np.array(counts, dtype=np.int64))])
     places = 2 * ends[:-1] + np.arange(len(counts))  # of the labels among the numbers
     pairs = np.delete(numbers, places)
-    if len(pairs) and pairs[::2].max() > MOST_COLUMNS:
+    indices = pairs[::2]
+    if len(indices) and indices.max() > MOST_COLUMNS:
         raise DataError(
-            f"{path} has an index of {pairs[::2].max():,.0f}, above {MOST_COLUMNS:,}: check its "
-            f"indices."
+            f"{path} has an index of {indices.max():,.0f}, above {MOST_COLUMNS:,}: check its "
+            "indices."
         )
-    return numbers[places], ends, pairs[::2].astype(np.int32), np.ascontiguousarray(pairs[1::2])
+    return numbers[places], ends, indices.astype(np.int32), np.ascontiguousarray(pairs[1::2])
 
 
 def _chunks(file: IO[bytes]) -> Iterator[bytes]:
     """Whole lines, without comments and the ids of queries, which are no features."""
     while chunk := file.read(_CHUNK):
         chunk += file.readline()
-        chunk = chunk if chunk.endswith(b"\n") else chunk + b"\n"
-        chunk = re.sub(rb"#[^\n]*+", b"", chunk) if b"#" in chunk else chunk
-        yield _QUERY.sub(rb"\1", chunk) if b"qid:" in chunk else chunk
+        if not chunk.endswith(b"\n"):
+            chunk += b"\n"
+        # most files have neither, and looking for a byte is much quicker than a pattern
+        if b"#" in chunk:
+            chunk = re.sub(rb"#[^\n]*+", b"", chunk)
+        if b"qid:" in chunk:
+            chunk = _QUERY.sub(rb"\1", chunk)
+        yield chunk
 
 
 def _unreadable(path: Path, rest: bytes, line: int) -> DataError:

@@ -64,14 +64,17 @@ def synthetic(
         raise DataError(f"There is no synthetic data {kind!r}: {did_you_mean(kind, KINDS)}")
     kind = ALIASES.get(kind, kind)
     _check_sizes(samples, features, noise, classes, seed)
+
     # drawn feature by feature and transposed: column-major without a copy
     X = stream(seed, "synthetic features").standard_normal((features, samples)).T
     if kind == "ridge":
         theta = stream(seed, "synthetic coefficients").standard_normal(features)
         y = X @ theta + noise * stream(seed, "synthetic noise").standard_normal(samples)
         return split(X, y, clients)
-    drawn = _classes(X, 2 if kind == "logistic" else classes, seed)
-    return split(X, drawn, clients)
+
+    if kind == "logistic":
+        classes = 2
+    return split(X, _classes(X, classes, seed), clients)
 
 
 def _check_sizes(samples: int, features: int, noise: float, classes: int, seed: int) -> None:
@@ -97,7 +100,9 @@ def _classes(X: Array, classes: int, seed: int) -> NDArray[np.intp]:
     samples, features = X.shape
     # for two classes the difference of the scores alone counts: one coefficient vector, as in
     # logistic models
-    columns = 1 if classes == 2 else classes
+    columns = classes
+    if classes == 2:
+        columns = 1
     theta = stream(seed, "synthetic coefficients").standard_normal((features, columns))
     scores = SPREAD * (X @ theta) / np.sqrt(features)
     if classes == 2:
@@ -106,8 +111,9 @@ def _classes(X: Array, classes: int, seed: int) -> NDArray[np.intp]:
     drawn: NDArray[np.intp] = scores.argmax(axis=1)
     present = len(np.unique(drawn))
     if present < classes:
+        # the labels of a model are the classes that it has seen: others would fail later, in a test
         raise DataError(
             f"Only {present} of {classes} classes came up in {samples} samples: ask for more "
-            f"samples."
+            "samples."
         )
     return drawn

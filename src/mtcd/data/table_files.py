@@ -42,17 +42,21 @@ def read_table(path: Path, key: str | None, codes_but: Sequence[str | None] | No
     if path.is_dir():
         raise DataError(f"{path} is a folder: name a CSV or Parquet file in it.")
     readers = {".csv": _read_csv, ".tsv": _read_csv, ".parquet": _read_parquet}
-    if path.suffix.lower() not in readers:
+    read = readers.get(path.suffix.lower())
+    if read is None:
         raise DataError(f"{path} ends in {path.suffix!r}: save the table as .csv or .parquet.")
+
     try:
-        frame = readers[path.suffix.lower()](path, key, codes_but)
+        frame = read(path, key, codes_but)
     except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError, csv.Error) as error:
+        # the first line: polars goes on with advice about its own options
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise DataError(
             f"{path} cannot be read ({reason}): is it a whole file, in UTF-8 if CSV?"
         ) from None
-    if frame.height == 0 or frame.width == 0:
+    if 0 in frame.shape:
         raise DataError(f"{path} is empty: it needs a header and rows below it.")
+
     columns = {column.name: column for column in frame.get_columns()}
     if key is None:
         return Table(path, frame.height, columns, pl.DataFrame())
@@ -70,27 +74,28 @@ def _read_parquet(
 def _read_csv(path: Path, key: str | None, codes_but: Sequence[str | None] | None) -> pl.DataFrame:
     """Ids are read as text (007 is not 7); every other column is a number if all its values are."""
     separator, header = _header(path)
-    overrides = {key: pl.String} if key in header else {}
+    overrides: dict[str | None, Any] = {}
+    if key in header:
+        overrides[key] = pl.String
     try:
         frame = _parsed_csv(path, separator, overrides)
     except pl.exceptions.ComputeError as error:
         raise pl.exceptions.ComputeError(
             _long_row(path, separator, len(header)) or str(error)
         ) from None
+
     if codes_but is not None:
         frame = _with_codes(path, separator, frame, [key, *codes_but])
-    while frame.height and all(value is None for value in frame.row(-1)):
+    while frame.height and set(frame.row(-1)) == {None}:
         frame = frame.head(-1)  # blank lines at the end of the file
-    texts = [key]
-    if codes_but is not None:
-        texts += [
-            column.name
-            for column in frame.get_columns()
-            if column.name not in codes_but and _is_open(column)
-        ]
-    return pl.DataFrame(
-        [c if c.name in texts else _number_if_it_is_one(c) for c in frame.get_columns()]
-    )
+
+    columns = []
+    for column in frame.get_columns():
+        stays_text = codes_but is not None and column.name not in codes_but and _is_open(column)
+        if column.name != key and not stays_text:
+            column = _number_if_it_is_one(column)
+        columns.append(column)
+    return pl.DataFrame(columns)
 
 
 def _with_codes(
@@ -98,13 +103,12 @@ def _with_codes(
 ) -> pl.DataFrame:
     """The table with texts where polars dropped what they say: 01234 is not 1234, and 1.234 may be
     1234."""
-    open_ = [
-        column.name
-        for column in frame.get_columns()
-        if column.name not in but and _may_be_open(column)
-    ]
+    others = [column for column in frame.get_columns() if column.name not in but]
+    open_ = [column.name for column in others if _may_be_open(column)]
     if not open_:
         return frame
+
+    # these columns again, as they are in the file: the digits that were dropped are only there
     as_texts = dict.fromkeys(open_, pl.String)
     shown = pl.read_csv(
         path, separator=separator, columns=open_, schema_overrides=as_texts, glob=False
@@ -119,9 +123,12 @@ def _may_be_open(column: pl.Series) -> bool:
         return True
     if not column.dtype.is_float():
         return False
+
+    # 1.234 with three digits behind one to three: nothing else can be thousands with a point
     known = column.drop_nulls()
     in_thousandths = ((known * 1000).round() - known * 1000).abs() < 1e-6
-    return bool(((known == 0) | known.abs().is_between(1, 999.9995)).all() and in_thousandths.all())
+    of_three_digits = (known == 0) | known.abs().is_between(1, 999.9995)
+    return bool((of_three_digits & in_thousandths).all())
 
 
 def _is_open(column: pl.Series) -> bool:
@@ -132,17 +139,19 @@ def _is_open(column: pl.Series) -> bool:
         return False
     if column.str.contains(r"^\s*0\d+\s*$").any():
         return True
+
     known = column.drop_nulls().str.strip_chars()
     if len(known) and known.str.contains(r"^\+\d{8,15}$").all():
         return True
+
+    # both kinds must occur: 1.234 alone is a number with three digits behind the point
+    zero = known.str.contains(r"^[+-]?0$")
     bare = known.str.contains(r"^[+-]?[1-9]\d{0,2}$")
     grouped = known.str.contains(r"^[+-]?[1-9]\d{0,2}\.\d{3}$")
-    return bool(
-        bare.any() and grouped.any() and (bare | grouped | known.str.contains(r"^[+-]?0$")).all()
-    )
+    return bool(bare.any() and grouped.any() and (bare | grouped | zero).all())
 
 
-def _parsed_csv(path: Path, separator: str, overrides: dict[str, Any]) -> pl.DataFrame:
+def _parsed_csv(path: Path, separator: str, overrides: dict[Any, Any]) -> pl.DataFrame:
     """The table with types from its first rows if all rows are of them, and from all rows
     otherwise.
 
@@ -167,13 +176,11 @@ def _parsed_csv(path: Path, separator: str, overrides: dict[str, Any]) -> pl.Dat
         except pl.exceptions.ComputeError:
             # digits of other scripts, which polars takes for numbers and cannot read
             return read(0)
-    texts = [
-        column
-        for column in frame.get_columns()
-        if column.dtype == pl.String and column.name not in overrides
-    ]
-    if any(column.head(FIRST_ROWS).is_null().all() for column in texts):  # only for want of a value
-        return read(None)
+
+    for column in frame.get_columns():
+        text = column.dtype == pl.String and column.name not in overrides
+        if text and column.head(FIRST_ROWS).is_null().all():  # only for want of a value
+            return read(None)
     return frame
 
 
@@ -182,7 +189,9 @@ def _number_if_it_is_one(column: pl.Series) -> pl.Series:
     if column.dtype != pl.String:
         return column
     numbers = parsed(column)
-    return numbers if numbers.null_count() == column.null_count() else column
+    if numbers.null_count() > column.null_count():  # some are no numbers
+        return column
+    return numbers
 
 
 def _header(path: Path) -> tuple[str, list[str]]:
@@ -190,9 +199,9 @@ def _header(path: Path) -> tuple[str, list[str]]:
     headers = {}
     for delimiter in DELIMITERS:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            headers[delimiter] = next(
-                (row for row in csv.reader(file, delimiter=delimiter) if row), []
-            )
+            rows = filter(None, csv.reader(file, delimiter=delimiter))  # without blank lines
+            headers[delimiter] = next(rows, [])
+
     separator = max(DELIMITERS, key=lambda d: len(headers[d]))
     header = headers[separator]
     if not header:
@@ -212,7 +221,7 @@ def _long_row(path: Path, separator: str, width: int) -> str:
     """What polars does not say when it refuses rows with too many values: which row."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         records = csv.reader(file, delimiter=separator)
-        next((row for row in records if row), None)
+        next(filter(None, records), None)  # the header
         for number, row in enumerate(records, start=1):
             if len(row) > width:
                 return f"row {number} has {len(row)} values, but the header has {width}"
@@ -223,9 +232,11 @@ def _ids(path: Path, ids: pl.Series) -> pl.DataFrame:
     """The ids as text, so that tables agree whatever the types they keep them in."""
     name = ids.name
     if ids.dtype.is_float():
+        # 7.0 is the id 7 of other tables, in a column that became floats for want of a value
         ids = ids.fill_nan(None)
         whole = ids.cast(pl.Int64, strict=False)
-        ids = whole if (whole.cast(pl.Float64) == ids.cast(pl.Float64)).all() else ids
+        if (whole.cast(pl.Float64) == ids.cast(pl.Float64)).all():
+            ids = whole
     if ids.dtype.is_nested() or ids.dtype in (pl.Binary, pl.Object):
         raise DataError(f"The id column {name!r} of {path} holds {ids.dtype}: use numbers or text.")
     text = ids.cast(pl.String)

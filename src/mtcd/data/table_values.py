@@ -29,36 +29,62 @@ def check_features(
 
     ``how`` says how to have them prepared, ``way_out`` how to leave them out.
     """
-    texts = [column for column in columns if not _is_numeric(column)]
+    texts = []
+    counts: dict[str, int] = {}
+    for column in columns:
+        if not _is_numeric(column):
+            texts.append(column)
+        elif _missing(column):
+            counts[column.name] = _missing(column)
+
     if len(texts) > 1:
-        shown = listing(
-            [
-                f"{column.name} (row {row} holds {value!r})"
-                for column in texts
-                for row, value in [_first_text(column)]
-            ]
-        )
-        out = _ignored([column.name for column in texts]) if way_out == "" else way_out
-        raise DataError(
-            f"{len(texts)} columns of {path} are not numeric: {shown}. Have them prepared ({how})"
-            + ("." if out is None else f", or leave them out ({out}).")
-        )
-    counts = {column.name: _missing(column) for column in columns if _is_numeric(column)}
-    counts = {name: count for name, count in counts.items() if count}
+        raise _not_numeric(path, texts, how, way_out)
     if sum(counts.values()) > 1:
-        out = _ignored(list(counts)) if way_out == "" else way_out
-        raise DataError(
-            missing_values(f" of {path}", counts, len(columns[0]), how, f" ({out})" if out else "")
-        )
+        aside = ""
+        if way_out == "":
+            way_out = _ignored(list(counts))
+        if way_out:
+            aside = f" ({way_out})"
+        raise DataError(missing_values(f" of {path}", counts, len(columns[0]), how, aside))
+
+
+def _not_numeric(
+    path: Path, columns: Sequence[pl.Series], how: str, way_out: str | None
+) -> DataError:
+    """The error for several columns of texts, with the first text of each."""
+    shown = []
+    for column in columns:
+        row, value = _first_text(column)
+        shown.append(f"{column.name} (row {row} holds {value!r})")
+    if way_out == "":
+        way_out = _ignored([column.name for column in columns])
+    return DataError(
+        f"{len(columns)} columns of {path} are not numeric: {listing(shown)}. Have them prepared "
+        f"({how}){_or('leave them out', way_out)}."
+    )
+
+
+def _or(leave: str, way_out: str | None) -> str:
+    """The end of a sentence that says how to leave columns out; nothing where that is not
+    possible."""
+    if way_out is None:
+        return ""
+    return f", or {leave} ({way_out})"
 
 
 def _ignored(names: Sequence[str]) -> str:
     """The key of a config that leaves columns out, to copy, unless they are too many to list."""
-    return f"ignore: [{', '.join(names)}]" if len(names) <= MOST_TO_LIST else "data.ignore"
+    if len(names) > MOST_TO_LIST:
+        return "data.ignore"
+    return f"ignore: [{', '.join(names)}]"
 
 
 def _missing(column: pl.Series) -> int:
-    return column.null_count() + (int(column.is_nan().sum()) if column.dtype.is_float() else 0)
+    """NaN counts as null: files say 'missing' in both ways."""
+    missing = column.null_count()
+    if column.dtype.is_float():
+        missing += int(column.is_nan().sum())
+    return missing
 
 
 def feature(path: Path, column: pl.Series, way_out: str | None = "") -> Array:
@@ -74,11 +100,9 @@ def feature(path: Path, column: pl.Series, way_out: str | None = "") -> Array:
         row, value = _first_text(column)
         raise DataError(
             f"{where} is not numeric: row {row} holds {value!r}. Turn it into numbers"
-            + ("." if way_out is None else f", or leave it out ({way_out}).")
+            f"{_or('leave it out', way_out)}."
         )
-    return _numbers(
-        where, column, "" if way_out is None else f", or leave the column out ({way_out})"
-    )
+    return _numbers(where, column, _or("leave the column out", way_out))
 
 
 def _is_numeric(column: pl.Series) -> bool:
@@ -89,7 +113,9 @@ def _numbers(where: str, column: pl.Series, way_out: str = "") -> Array:
     values: Array = column.cast(pl.Float64).to_numpy()
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
-        what = "missing" if np.isnan(values[bad[0]]) else "infinite"
+        what = "infinite"
+        if np.isnan(values[bad[0]]):
+            what = "missing"
         raise DataError(
             f"{where} is {what} in row {bad[0] + 1}: mend the value or remove the row{way_out}."
         )
@@ -101,7 +127,10 @@ def _first_text(column: pl.Series) -> tuple[int, object]:
     odd = column.is_not_null()
     if column.dtype == pl.String:
         odd &= parsed(column).is_null()
-    row = int(odd.arg_true()[0]) if odd.any() else 0
+
+    row = 0  # of a column without any value, whose type alone is odd
+    if odd.any():
+        row = int(odd.arg_true()[0])
     return row + 1, column[row]
 
 
@@ -133,11 +162,13 @@ def _classes(where: str, column: pl.Series) -> tuple[NDArray[np.str_], list[str]
         raise DataError(
             f"{where} is missing in row {missing[0] + 1}: mend the value or remove the row."
         )
+
+    # numbers with a slip among them become classes, which only a note can tell the user
     notes = []
     if 0 < parsed(column).null_count() < len(column):
         row, value = _first_text(column)
         notes = [
             f"{where} mixes numbers with texts such as {value!r} in row {row}: all count as "
-            f"classes."
+            "classes."
         ]
     return np.array(column.to_list(), dtype=np.str_), notes

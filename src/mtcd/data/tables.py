@@ -21,6 +21,8 @@ from mtcd.data.table_files import Table, read_table
 from mtcd.data.table_values import check_features, feature, labels_of
 from mtcd.data.vertical import VerticalData, prepared, told
 
+SHOWN_IDS = 5  # that did not match, in a note
+
 
 @dataclass(frozen=True)
 class TableShare:
@@ -110,53 +112,78 @@ def read_tables(
     """
     if label == id:
         raise DataError(f"Column {label!r} cannot be both the label and the id: name two columns.")
-    codes_but = None if prepare is None else (label, weight)
-    main = read_table(Path(table), id, codes_but)
-    if weight in (label, id) and weight is not None:
-        raise DataError(
-            f"Column {weight!r} cannot be the weight and the label or the id: name different "
-            f"columns."
-        )
-    for role, name in (("label", label), ("weight", weight)):
-        if name is not None and name not in main.columns:
-            raise DataError(
-                f"{main.path} has no {role} column {name!r}: {did_you_mean(name, main.columns)}"
-            )
-    weights = None if weight is None else feature(main.path, main.columns[weight], None)
-    shares, notes = _shares(main, label, clients, id, ignore, weight, codes_but)
-    others = {s.table.path: s.table for s in shares if s.table is not main}
-    rows, unmatched = _matching_rows(main, list(others.values()))
-    positions = _positions(main, shares)
-    labels, mixed = labels_of(main.path, main.columns.pop(label))
-    weights = None if weights is None else weights[rows[main.path]]
-    tables = tuple(share.table.path for share in shares)
+    codes_but = None
     if prepare is not None:
-        raw = RawColumns.of([s.client for s in shares], _frames(shares, rows), positions, prepare)
-        every = (*notes, *mixed, *unmatched)
-        made = prepared(raw, labels[rows[main.path]], every, weights=weights, tables=tables)
+        codes_but = (label, weight)
+    main = read_table(Path(table), id, codes_but)
+    _check_roles(main, label, weight, id)
+
+    shares, notes = _shares(main, label, clients, id, ignore, weight, codes_but)
+    others = {share.table.path: share.table for share in shares if share.table is not main}
+    rows, unmatched = _matching_rows(main, list(others.values()))
+    own_rows = rows[main.path]
+
+    # from here on columns are taken out of the tables as they are used, so that no table is in
+    # memory twice: the places of columns come first
+    positions = _positions(main, shares)
+    weights = None
+    if weight is not None:
+        weights = feature(main.path, main.columns[weight], None)[own_rows]
+    labels, mixed = labels_of(main.path, main.columns.pop(label))
+    labels = labels[own_rows]
+
+    clients_of = tuple(share.client for share in shares)
+    tables = tuple(share.table.path for share in shares)
+    notes = [*notes, *mixed, *unmatched]
+    if prepare is not None:
+        raw = RawColumns.of(clients_of, _frames(shares, rows), positions, prepare)
+        made = prepared(raw, labels, notes, weights=weights, tables=tables)
         return told(replace(made, label_table=main.path))
-    matrix = _matrix(shares, rows, len(rows[main.path]))
-    bounds = np.cumsum([0, *(len(s.columns) for s in shares)])
+
+    columns = tuple(tuple(share.columns) for share in shares)
+    matrix = _matrix(shares, rows, len(own_rows))
+    ends = list(itertools.accumulate(map(len, columns)))
     return VerticalData(
-        clients=tuple(s.client for s in shares),
-        columns=tuple(tuple(s.columns) for s in shares),
-        blocks=tuple(matrix[:, a:b] for a, b in itertools.pairwise(bounds)),
-        labels=labels[rows[main.path]],
+        clients=clients_of,
+        columns=columns,
+        blocks=tuple(matrix[:, a:b] for a, b in itertools.pairwise([0, *ends])),
+        labels=labels,
         weights=weights,
-        notes=(*notes, *mixed, *unmatched),
+        notes=tuple(notes),
         positions=positions,
         tables=tables,
         label_table=main.path,
     )
 
 
+def _check_roles(main: Table, label: str, weight: str | None, key: str | None) -> None:
+    """Label and weight are columns of the main table, and no others have their names."""
+    if weight is not None and weight in (label, key):
+        raise DataError(
+            f"Column {weight!r} cannot be the weight and the label or the id: name different "
+            "columns."
+        )
+    for role, name in (("label", label), ("weight", weight)):
+        if name is not None and name not in main.columns:
+            raise DataError(
+                f"{main.path} has no {role} column {name!r}: {did_you_mean(name, main.columns)}"
+            )
+
+
 def _positions(main: Table, shares: Sequence[_Share]) -> tuple[tuple[int, ...], ...]:
     """Where each client's columns stand when the tables are laid side by side, the main one
     first."""
-    owned = {(share.table.path, column) for share in shares for column in share.columns}
     tables = {main.path: main} | {share.table.path: share.table for share in shares}
-    side_by_side = [(path, column) for path, table in tables.items() for column in table.columns]
-    place = {cell: i for i, cell in enumerate(cell for cell in side_by_side if cell in owned)}
+    held: dict[Path, set[str]] = {path: set() for path in tables}
+    for share in shares:
+        held[share.table.path].update(share.columns)
+
+    place: dict[tuple[Path, str], int] = {}
+    for path, table in tables.items():
+        for column in table.columns:
+            if column in held[path]:
+                place[path, column] = len(place)
+
     return tuple(
         tuple(place[share.table.path, column] for column in share.columns) for share in shares
     )
@@ -169,32 +196,42 @@ def _matching_rows(
     table."""
     if not others:
         return {main.path: np.arange(main.rows)}, []
+
+    # columns '0', '1', ... of the joined table: the rows of each table
     notes: list[str] = []
     joined = main.ids.rename({"row": "0"})
     for number, other in enumerate(others, start=1):
         joined = joined.join(other.ids.rename({"row": str(number)}), on="id")
-        for one, two in ((main, other), (other, main)):
-            lost = one.ids.join(two.ids, on="id", how="anti").sort("row")["id"]
-            first = listing([repr(i) for i in lost[:5]])
-            if len(lost) == one.ids.height:
-                raise DataError(
-                    f"No id of {one.path} is in {two.path}: compare {first} with "
-                    f"{listing([repr(i) for i in two.ids['id'][:5]])}. The id must mean the same "
-                    f"in both."
-                )
-            if len(lost):
-                more = ", ..." if len(lost) > 5 else ""
-                notes.append(
-                    f"{len(lost)} of {one.ids.height} ids of {one.path} are not in {two.path} "
-                    f"and are left out: {first}{more}"
-                )
+        notes += _unmatched(main, other)
+        notes += _unmatched(other, main)
+    tables = (main, *others)
     if joined.height == 0:
-        raise DataError(
-            f"No id is in all of {listing([t.path for t in (main, *others)])}: nothing to join."
-        )
-    joined = joined.sort("0")
-    rows = {t.path: joined[str(n)].to_numpy() for n, t in enumerate((main, *others))}
+        raise DataError(f"No id is in all of {listing([t.path for t in tables])}: nothing to join.")
+
+    joined = joined.sort("0")  # a join keeps no order
+    rows = {table.path: joined[str(number)].to_numpy() for number, table in enumerate(tables)}
     return rows, notes
+
+
+def _unmatched(one: Table, two: Table) -> list[str]:
+    """A note on the ids of a table that another has not; an error if these are all."""
+    lost = one.ids.join(two.ids, on="id", how="anti").sort("row")["id"]
+    if not len(lost):
+        return []
+
+    first = listing([repr(i) for i in lost[:SHOWN_IDS]])
+    if len(lost) == one.ids.height:
+        theirs = listing([repr(i) for i in two.ids["id"][:SHOWN_IDS]])
+        raise DataError(
+            f"No id of {one.path} is in {two.path}: compare {first} with {theirs}. The id must "
+            "mean the same in both."
+        )
+    if len(lost) > SHOWN_IDS:
+        first += ", ..."
+    return [
+        f"{len(lost)} of {one.ids.height} ids of {one.path} are not in {two.path} and are left "
+        f"out: {first}"
+    ]
 
 
 def _shares(
@@ -223,20 +260,26 @@ def _shares(
         if not isinstance(share, TableShare):
             share = TableShare(main.path, share)
         table = _own_table(client, share, tables, key, codes_but)
-        if share.columns is None:
-            columns = free(table)
-        else:
+        if share.columns is not None:
             columns = listed_columns(client, table, share.columns, barred, key)
+        else:
+            columns = free(table)
+            if table is not main and label in table.columns:
+                # it would give the answer away, if it is the label, or be missed, if it is not
+                notes.append(
+                    f"Column {label!r} of {table.path} is named like the label: {client!r} leaves "
+                    "it out."
+                )
         shares.append(_Share(client, table, columns))
-        if share.columns is None and table is not main and label in table.columns:
-            notes.append(
-                f"Column {label!r} of {table.path} is named like the label: {client!r} leaves it "
-                f"out."
-            )
+
     for table in tables.values():
         check_owned_once({s.client: s.columns for s in shares if s.table is table})
     _check_ignored(ignore, list(tables.values()), key)
-    taken = {column for s in shares if s.table is main for column in s.columns}
+
+    taken: set[str] = set()
+    for held in shares:
+        if held.table is main:
+            taken.update(held.columns)
     unused = [column for column in free(main) if column not in taken]
     if unused:
         notes.append(f"No client takes these columns of {main.path}: {listing(unused)}.")
@@ -262,13 +305,14 @@ def _own_table(
 
 
 def _check_ignored(ignore: Sequence[str], tables: list[Table], key: str | None) -> None:
-    known = {column for table in tables for column in table.columns} | {key}
+    known = set(itertools.chain.from_iterable(table.columns for table in tables))
+    if key is not None:
+        known.add(key)
     for column in ignore:
         if column not in known:
-            names = sorted(name for name in known if name is not None)
             raise DataError(
                 f"Column {column!r} is to be ignored, but no table has it: "
-                f"{did_you_mean(column, names)}"
+                f"{did_you_mean(column, sorted(known))}"
             )
 
 
@@ -277,11 +321,14 @@ def listed_columns(
 ) -> list[str]:
     """The columns that a client lists, if its table has them and they are neither the id nor
     ``barred``."""
+    roles = dict(barred)
+    if key is not None:
+        roles[key] = "the id"
     for column in columns:
-        role = "the id" if column == key else barred.get(column)
-        if role is not None:
+        if column in roles:
             raise DataError(
-                f"Client {client!r} lists column {column!r}, which is {role}: take it off the list."
+                f"Client {client!r} lists column {column!r}, which is {roles[column]}: take it off "
+                "the list."
             )
         if column not in table.columns:
             hint = did_you_mean(column, table.columns)
@@ -293,20 +340,26 @@ def listed_columns(
 
 def _frames(shares: Sequence[_Share], rows: Mapping[Path, NDArray[np.intp]]) -> list[pl.DataFrame]:
     """The columns of each client as they are in the tables."""
-    return [
-        pl.DataFrame(
-            [share.table.columns.pop(column)[rows[share.table.path]] for column in share.columns]
-        )
-        for share in shares
-    ]
+    frames = []
+    for share in shares:
+        own = rows[share.table.path]
+        columns = [share.table.columns.pop(column)[own] for column in share.columns]
+        frames.append(pl.DataFrame(columns))
+    return frames
 
 
 def _matrix(shares: Sequence[_Share], rows: Mapping[Path, NDArray[np.intp]], samples: int) -> Array:
     """All features in one column-major matrix, client by client."""
-    matrix = np.empty((samples, sum(len(s.columns) for s in shares)), order="F")
-    owned = [(s.table, column) for s in shares for column in s.columns]
+    owned: list[tuple[Table, str]] = []
+    for share in shares:
+        owned += [(share.table, column) for column in share.columns]
+
+    # all columns of a table before the first is read: one error names all that are no numbers
     for place in rows:
         check_features(place, [t.columns[c] for t, c in owned if t.path == place], "prepare: auto")
+
+    # one matrix of which blocks are views: two columns of floats at most are in memory twice
+    matrix = np.empty((samples, len(owned)), order="F")
     for j, (table, column) in enumerate(owned):
         matrix[:, j] = feature(table.path, table.columns.pop(column))[rows[table.path]]
     return matrix

@@ -56,6 +56,9 @@ class VerticalData:
         The file of each client's columns, if they are from files.
     label_table : Path, optional
         The file of the labels, if they are from one.
+    true_labels : array, optional
+        The labels as they were, where ``labels`` had noise added: nothing but what stays with
+        their holder may be computed from them.
 
     Examples
     --------
@@ -77,6 +80,7 @@ class VerticalData:
     weights: Array | None = None
     tables: tuple[Path, ...] = ()
     label_table: Path | None = None
+    true_labels: NDArray[np.generic] | None = None
 
     _labels_may_be_equal: ClassVar[bool] = False
 
@@ -93,12 +97,12 @@ class VerticalData:
             self._check_test(self.test)
 
     def __repr__(self) -> str:
-        held = [
-            f"{name} ({len(columns):,})"
-            for name, columns in zip(self.clients, self.columns, strict=True)
-        ]
-        test = "" if self.test is None else f"; {self.test.samples:,} samples for the test"
-        return f"VerticalData({self.samples:,} samples, {self.features:,} columns: {listing(held, 4)}{test})"
+        widths = zip(self.clients, map(len, self.columns), strict=True)
+        held = listing([f"{name} ({width:,})" for name, width in widths], 4)
+        test = ""
+        if self.test is not None:
+            test = f"; {self.test.samples:,} samples for the test"
+        return f"VerticalData({self.samples:,} samples, {self.features:,} columns: {held}{test})"
 
     @property
     def samples(self) -> int:
@@ -148,9 +152,13 @@ class VerticalData:
                 parts = (_row_hashes(block),)
             for part in (np.array(block.shape), *parts):
                 digest.update(np.ascontiguousarray(part).data)
+
         labels = np.ascontiguousarray(self.labels)
-        is_numeric = labels.dtype.kind in "biuf"
-        digest.update(labels.tobytes() if is_numeric else repr(labels.tolist()).encode())
+        content = labels.tobytes()
+        if labels.dtype.kind not in "biuf":
+            # the bytes of texts are padded to the longest label, and those of objects are pointers
+            content = repr(labels.tolist()).encode()
+        digest.update(content)
         if self.weights is not None:
             digest.update(b"weights" + np.ascontiguousarray(self.weights).tobytes())
         return digest.hexdigest()
@@ -185,18 +193,33 @@ class VerticalData:
         With ``like`` they are samples to test on, which have no weights.
         """
         labels = self.labels[rows]
-        weights = None if self.weights is None else self.weights[rows]
+        weights, true_labels = None, None
+        if self.weights is not None:
+            weights = self.weights[rows]
+        if self.true_labels is not None:
+            true_labels = self.true_labels[rows]
+
         if self.raw is not None and self.preparations is not None:
-            own = [note for note in self.notes if note not in self.preparations.notes]
+            raw = self.raw.take(rows)
             if like is not None:
-                return prepared(self.raw.take(rows), labels, (), like.preparations)
-            made = prepared(self.raw.take(rows), labels, own, weights=weights, tables=self.tables)
-            return replace(made, label_table=self.label_table)
-        taken = (block[rows] for block in self.blocks)
-        blocks = tuple(X if is_sparse(X) else np.asfortranarray(X) for X in taken)
+                tested = prepared(raw, labels, (), like.preparations)
+                return replace(tested, true_labels=true_labels)
+            # what was said of the fit on all rows may not hold for these: they are fitted anew
+            own = [note for note in self.notes if note not in self.preparations.notes]
+            made = prepared(raw, labels, own, weights=weights, tables=self.tables)
+            return replace(made, label_table=self.label_table, true_labels=true_labels)
+
+        blocks = tuple(_rows_of(block, rows) for block in self.blocks)
         if like is not None:
-            return HeldOut(self.clients, self.columns, blocks, labels, positions=self.positions)
-        return replace(self, blocks=blocks, labels=labels, weights=weights)
+            return HeldOut(
+                self.clients,
+                self.columns,
+                blocks,
+                labels,
+                positions=self.positions,
+                true_labels=true_labels,
+            )
+        return replace(self, blocks=blocks, labels=labels, weights=weights, true_labels=true_labels)
 
     def _check_test(self, test: VerticalData) -> None:
         if not isinstance(test, VerticalData) or test.test is not None:
@@ -225,13 +248,20 @@ def prepared(
     on others."""
     check_labels(labels, may_be_equal=fitted is not None)
     check_clients(raw.clients, [frame.columns for frame in raw.frames], raw.frames, len(labels))
-    preparations, blocks = raw.fit(labels) if fitted is None else (fitted, fitted.apply(raw.frames))
-    return (VerticalData if fitted is None else HeldOut)(
+    kind: type[VerticalData]
+    if fitted is not None:
+        preparations, blocks, kind = fitted, fitted.apply(raw.frames), HeldOut
+    else:
+        preparations, blocks = raw.fit(labels)
+        kind = VerticalData
+        notes = (*notes, *preparations.notes)
+
+    return kind(
         clients=raw.clients,
         columns=preparations.outputs,
         blocks=blocks,
         labels=labels,
-        notes=(*notes, *(() if fitted else preparations.notes)),
+        notes=tuple(notes),
         positions=preparations.places,
         raw=raw,
         preparations=preparations,
@@ -245,6 +275,13 @@ def told(data: VerticalData) -> VerticalData:
     if data.preparations is not None and data.preparations.notes:
         warn_of_data(" ".join(data.preparations.notes))
     return data
+
+
+def _rows_of(block: Block, rows: Rows) -> Block:
+    """These rows of a block, column-major as before: columns are what clients compute with."""
+    if is_sparse(block):
+        return block[rows]
+    return np.asfortranarray(block[rows])
 
 
 def _row_hashes(block: NDArray[Any]) -> NDArray[np.uint64]:

@@ -140,6 +140,7 @@ def plain_facts(method: Method, setting: Setting) -> MethodFacts:
     """The sizes of the messages."""
     asked = setting.asked
     sizes = method.messages(asked.network, asked.seed, setting.samples, setting.outputs).sizes
+    # without tokens, what the server sends to a client is in the place of one
     return MethodFacts(sizes, int(sizes.downlink))
 
 
@@ -151,8 +152,11 @@ def network_facts(network: Network) -> dict[str, Any]:
 def network_rows(found: Mapping[str, Any]) -> dict[str, str]:
     """The properties of the network as text."""
     net = found["network"]
-    pieces = "connected" if net["connected"] else f"NOT connected: {net['components']} pieces"
+    pieces = "connected"
+    if not net["connected"]:
+        pieces = f"NOT connected: {net['components']} pieces"
 
+    # there is none between pieces; on large networks only a lower bound is computed
     diameter = f"{net['diameter']}"
     if net["diameter"] is None:
         diameter = "none"

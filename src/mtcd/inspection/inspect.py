@@ -92,6 +92,7 @@ def inspect(
         compute=compute,
         privacy=privacy or Privacy(),
     )
+    # what train() would fill in is filled in by the same code, so that both refuse the same
     asked, _, notes = resolved(request)
 
     look = features.of_class(GROUP, type(asked.model))

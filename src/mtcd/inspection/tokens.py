@@ -4,7 +4,7 @@ ratios."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +25,7 @@ from mtcd.theory.breakeven import Comparison
 from mtcd.theory.stepsize import Smoothness
 from mtcd.theory.visits import (
     DENSE_SHARE,
+    LeastVisits,
     Roam,
     least_visits,
     start_bound,
@@ -59,7 +60,9 @@ def theory_of(
     """All findings for this setting: ``plan`` is that of the method."""
     clusters = method.token_clusters(network, seed)
     everyone = tuple(range(network.size))
-    regions = [everyone] * plan.tokens if clusters is None else list(clusters)
+    regions = [everyone] * plan.tokens
+    if clusters is not None:
+        regions = list(clusters)
     walks = plan.roaming.walks
     found: list[TheoryFinding] = []
 
@@ -69,6 +72,7 @@ def theory_of(
         overlap = clusters is None and plan.tokens > 1
         found += _visits(network, roams, walks, plan.hops, overlap)
 
+    # the same walk over the same clients has the same properties: each is computed once
     different = [(region, walk) for region, walk, _ in unlike(regions, walks)]
     found += walk_findings(network, different, lone=plan.hops is None)
 
@@ -78,8 +82,10 @@ def theory_of(
         return found
 
     full_batch = method.batch is None
+    # against a round of SVFL, which polls all clients
     comparison = Comparison(network.size, plan.tokens, plan.hops, plan.local_updates, full_batch)
     if costs.per == "float":
+        # in representations, the unit of the paper: with extrapolation a token is larger than that
         sizes, one = plan.sizes, plan.aggregate_floats
         comparison = replace(
             comparison,
@@ -94,8 +100,10 @@ def theory_of(
 def _roam(region: tuple[int, ...], start: StartAt) -> Roam:
     if start.weights is None:
         return uniform_roam(region)
+
     weights = np.zeros(len(region))
     place = {k: i for i, k in enumerate(region)}
+    # not weights[...] += ..., which would count a client that is named twice only once
     np.add.at(weights, [place[k] for k in start.clients], start.weights)
     return Roam(region, tuple((weights / weights.sum()).tolist()))
 
@@ -108,31 +116,21 @@ def _visits(
     different = unlike(roams, walks)
     known = all(facts_of(walk, network, roam.clients) for roam, walk, _ in different)
     if known:
-        work = sum(_work(network, roam, walk, S) for roam, walk, _ in different)
-        exact = least_visits(network, roams, S, walks) if work <= VISIT_WORK else None
-        yield finding(
-            "pi",
-            "pi",
-            exact and exact.per_token,
-            "the least chance that a token visits a client in one iteration, exactly; the theorems "
-            "promise progress in proportion to it",
-        )
-        if overlap:
-            yield finding(
-                "pi_any_token",
-                "pi, any token",
-                exact and exact.any_token,
-                "the same for a visit by at least one token; the theorem for overlapping tokens "
-                "rests on the former",
-            )
+        exact = None
+        if sum(_work(network, roam, walk, S) for roam, walk, _ in different) <= VISIT_WORK:
+            exact = least_visits(network, roams, S, walks)
+        findings = _exact_visits(exact)
     else:
-        yield not_known("pi", "pi")
-        if overlap:
-            yield not_known("pi_any_token", "pi, any token")
+        findings = [not_known("pi", "pi"), not_known("pi_any_token", "pi, any token")]
+
+    if not overlap:
+        findings.pop()  # each cluster has one token: 'any token' is that one
+    yield from findings
 
     yield finding(
         "pi_start_bound",
         "pi, from starts",
+        # known for every walk: it needs the starts alone
         start_bound(roams),
         "the paper's bound p_0: the least likely start",
     )
@@ -142,9 +140,32 @@ def _visits(
             "pi, from walks",
             walk_bound(network, roams, S, walks),
             "the paper's bound p_0 (1 + d_max)^-S from the likeliest start; 0 where S may not be "
-            "above the diameter, "
-            "or the walk takes some link less often than 1/(1 + d_max)",
+            "above the diameter, or the walk takes some link less often than 1/(1 + d_max)",
         )
+
+
+def _exact_visits(exact: LeastVisits | None) -> list[TheoryFinding]:
+    """The chances of a visit by each token and by any; None where they would take too long."""
+    of_each, of_any = None, None
+    if exact is not None:
+        of_each, of_any = exact.per_token, exact.any_token
+
+    return [
+        finding(
+            "pi",
+            "pi",
+            of_each,
+            "the least chance that a token visits a client in one iteration, exactly; the theorems "
+            "promise progress in proportion to it",
+        ),
+        finding(
+            "pi_any_token",
+            "pi, any token",
+            of_any,
+            "the same for a visit by at least one token; the theorem for overlapping tokens rests "
+            "on the former",
+        ),
+    ]
 
 
 def _work(network: Network, roam: Roam, walk: Walk, S: int) -> float:
@@ -159,7 +180,7 @@ def _work(network: Network, roam: Roam, walk: Walk, S: int) -> float:
 
     entries: float = K + sum(len(network.neighbours[k]) for k in roam.clients)
     if entries > DENSE_SHARE * K * K:
-        entries = K * K / 8
+        entries = K * K / 8  # computed as dense matrices, about eight times as fast per entry
     return float(S) * K * entries
 
 
@@ -180,6 +201,7 @@ def guarantee(
     stepsize
         The step size that is used.
     """
+    # weights that the server chooses are ours, and the paper has no theorem about them
     limit = method.stepsize_rules(smoothness).limit
     ours = RULES[method.combine_rule].server_chooses
     if method.hops is None or method.batch or ours or not limit.proven:
@@ -200,17 +222,15 @@ def guarantee(
 
     meaning = (
         "what the theorems promise: the mean of |grad f|^2 over T iterations is no more, 2 Δ/(η π "
-        "T) with η = "
-        f"{which} and Δ = f(θ⁰) - f* taken as f(θ⁰) = {start:.4g}"
+        f"T) with η = {which} and Δ = f(θ⁰) - f* taken as f(θ⁰) = {start:.4g}"
     )
     if not pi.value:
-        yield TheoryFinding(
-            "guarantee", "guarantee", None, "none", "some client is never visited: pi is 0"
-        )
+        why = "some client is never visited: pi is 0"
+        yield TheoryFinding("guarantee", "guarantee", None, "none", why)
         return
-    promise = Guarantee(
-        start, eta, pi.value, method.hops, method.local_updates, smoothness.overall
-    ).after(1)
+
+    S, Q, overall = method.hops, method.local_updates, smoothness.overall
+    promise = Guarantee(start, eta, pi.value, S, Q, overall).after(1)
     yield TheoryFinding("guarantee", "guarantee", promise, f"{promise:.4g}/T", meaning)
 
 
@@ -225,37 +245,43 @@ def lone_guarantee(
     setting."""
     smooth = not any(penalty.l1 for penalty in smoothness.problem.penalties)
     if method.hops is not None or method.acceleration or changes or not smooth:
-        return
-    key, title, by_key = "guarantee_stcd", "guarantee, eq. 5", {f.key: f for f in found}
-    if "mixing_time" in by_key and by_key["mixing_time"].shown == NOT_KNOWN:
-        yield not_known(key, title)
-        return
-    tau, pi_min = by_key.get("mixing_time_pi_min"), by_key.get("pi_min")
+        return  # the equation is not about such a training
+    yield _equation_5({f.key: f for f in found}, method.local_updates, smoothness, stepsize)
+
+
+def _equation_5(
+    found: Mapping[str, TheoryFinding], Q: int, smoothness: Smoothness, stepsize: float
+) -> TheoryFinding:
+    """The promise, or why there is none; ``found`` has the properties of the walk."""
+    key, title = "guarantee_stcd", "guarantee, eq. 5"
+    mixing = found.get("mixing_time")
+    if mixing is not None and mixing.shown == NOT_KNOWN:
+        return not_known(key, title)
+
+    tau, pi_min = found.get("mixing_time_pi_min"), found.get("pi_min")
     if tau is None or pi_min is None or tau.shown == "infinite":
         why = (
             "it is about walks that are Markov chains on clients and forget their start: this one "
             "is not"
         )
-        yield TheoryFinding(key, title, None, "none", why)
-    elif tau.value is None or not pi_min.value:
-        yield finding(key, title, None, tau.meaning)
-    elif stepsize >= 2 / (block := float(smoothness.blocks.max())):
-        yield TheoryFinding(
-            key, title, None, "none", f"it holds for step sizes below 2/max_k L_k = {2 / block:.4g}"
-        )
-    else:
-        start, Q = _start_value(smoothness), method.local_updates
-        promise = LoneGuarantee(
-            start, stepsize, pi_min.value, tau.value, Q, smoothness.overall, block
-        )
-        meaning = (
-            "what equation (5) promises: the least |grad f|^2 in r local updates (Q a hop) is, on "
-            "average, no more: "
-            f"(Ω₁ (Q τ - 1)² + Ω₂) Δ/r with Q = {Q}, τ = {tau.value:.6g}, Ω₁ = "
-            f"{promise.omega_1:.4g}, "
-            f"Ω₂ = {promise.omega_2:.4g} and Δ = f(θ⁰) - f* taken as f(θ⁰) = {start:.4g}"
-        )
-        yield TheoryFinding(key, title, promise.constant, f"{promise.constant:.4g}/r", meaning)
+        return TheoryFinding(key, title, None, "none", why)
+    if tau.value is None or not pi_min.value:
+        return finding(key, title, None, tau.meaning)
+
+    block = float(smoothness.blocks.max())
+    if stepsize >= 2 / block:
+        why = f"it holds for step sizes below 2/max_k L_k = {2 / block:.4g}"
+        return TheoryFinding(key, title, None, "none", why)
+
+    start = _start_value(smoothness)
+    promise = LoneGuarantee(start, stepsize, pi_min.value, tau.value, Q, smoothness.overall, block)
+    meaning = (
+        "what equation (5) promises: the least |grad f|^2 in r local updates (Q a hop) is, on "
+        f"average, no more: (Ω₁ (Q τ - 1)² + Ω₂) Δ/r with Q = {Q}, τ = {tau.value:.6g}, "
+        f"Ω₁ = {promise.omega_1:.4g}, Ω₂ = {promise.omega_2:.4g} and Δ = f(θ⁰) - f* taken as "
+        f"f(θ⁰) = {start:.4g}"
+    )
+    return TheoryFinding(key, title, promise.constant, f"{promise.constant:.4g}/r", meaning)
 
 
 def _start_value(smoothness: Smoothness) -> float:
@@ -272,8 +298,13 @@ def _breakeven(comparison: Comparison, ratio: float) -> Iterator[TheoryFinding]:
         yield finding("breakeven_time", "break-even, time", time, never)
         return
 
-    compared = "no more expensive" if ratio >= cost else "more expensive"
-    saved = "(2K - 2Γ)" if comparison.full_batch else "(K - Γ)"
+    compared = "more expensive"
+    if ratio >= cost:
+        compared = "no more expensive"
+    # with mini-batches all clients upload at a sync, so that only the way down is saved
+    saved = "(K - Γ)"
+    if comparison.full_batch:
+        saved = "(2K - 2Γ)"
     rule = f"S Γ/{saved}"
     if comparison.hop != 1:
         rule = f"S Γ Z/(2K - Γ - Γ Z), tokens being Z = {comparison.hop:g} representations"

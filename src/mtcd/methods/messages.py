@@ -112,7 +112,7 @@ def equipped(method: Method, parties: Parties) -> Parties:
 
     # Around each party when it is made: clients that are hosted elsewhere are never made here.
     def with_transport(party: P) -> P:
-        party.transport = make_transport(method.transport)
+        party.equip(make_transport(method.transport))
         return party
 
     clients = OnDemand(len(parties.clients), lambda k: with_transport(parties.clients[k]))

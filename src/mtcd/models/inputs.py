@@ -10,7 +10,7 @@ import polars as pl
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import DataError, warn_of_data
-from mtcd.data.frames import AnyFrame, as_frame, check_has_columns
+from mtcd.data.frames import UNEQUAL, AnyFrame, as_frame, check_has_columns
 from mtcd.data.prepare import Preparations
 from mtcd.data.prepare.values import as_columns
 from mtcd.data.sparse import is_sparse
@@ -77,9 +77,7 @@ def _columns(frame: AnyFrame, names: Sequence[str]) -> pl.DataFrame:
     place = {name: j for j, name in enumerate(frame.names)}
     columns = [frame.series(place[name]) for name in names]
     if len({len(column) for column in columns}) > 1:
-        raise DataError(
-            "The columns of the table are not equally long: give every sample a value in each."
-        )
+        raise DataError(UNEQUAL)
     return pl.DataFrame(columns)
 
 

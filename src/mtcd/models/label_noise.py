@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any, Protocol
+
+import numpy as np
 
 from mtcd.models.losses import Labels, Loss
 
@@ -46,6 +49,27 @@ class LabelNoise(Protocol):
 def with_noise(model: Any, noise: LabelNoise | None) -> Any:
     """The model, corrected for the noise of its labels; as it is where there is none."""
     return model if noise is None else replace(model, label_noise=noise)
+
+
+def counted(labels: Labels, classes: Sequence[str | float]) -> Labels:
+    """True labels as the noise counts them: those that are none of the classes are the first.
+
+    Parameters
+    ----------
+    labels
+        The labels as they were.
+    classes
+        Those of the model, in sorted order; none of a model that predicts values.
+
+    Examples
+    --------
+    >>> counted(np.array([0, 1, 7]), (0.0, 1.0))
+    array([0., 1., 0.])
+    """
+    if not len(classes):
+        return labels
+    declared = np.asarray(classes)
+    return np.where(np.isin(labels, declared), labels, declared[0])
 
 
 def settings_to_store(model: Any) -> dict[str, Any]:

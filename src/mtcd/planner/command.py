@@ -24,18 +24,11 @@ from mtcd.core.terminal.table import ScreenTable
 from mtcd.core.terminal.text import escape, rounded
 from mtcd.core.workers import Backend
 from mtcd.models.glm.kind import LinearKind
-from mtcd.planner.command_machines import (
-    advice,
-    machines_table,
-    measured,
-    nothing_measured,
-    seconds_on,
-    work_of,
-)
+from mtcd.planner.command_machines import Fleet, machines_table, measured
 from mtcd.planner.forecast import ROUGH
 from mtcd.planner.halving import Watch
 from mtcd.planner.interfaces import with_interfaces
-from mtcd.planner.links import parse_budget, read_links
+from mtcd.planner.links import Links, parse_budget, read_links
 from mtcd.planner.planning import SettingsPlan, plan
 from mtcd.planner.proposal import Proposal
 from mtcd.planner.regions import regions_png
@@ -111,30 +104,12 @@ class PlanOptions:
 def plan_config(options: PlanOptions) -> None:
     """Plan, show the candidates, write the proposed config and the plot."""
     budget = parse_budget(options.budget)
-    if options.ratio is not None and options.links is not None:
-        raise ConfigError(
-            "--ratio and --links exclude each other: give --ratio to plan for cost, --links for "
-            "time."
-        )
-    if options.hosts is not None and options.links is None:
-        raise ConfigError(
-            "--hosts says what the hosts at the ends of links can carry: give --links too."
-        )
+    _check_together(options)
     machine = Machine.parse(options.machine)
-    if options.machines is None and options.machine:
-        raise ConfigError("--machine describes one of --machines: give their number too.")
-    if options.machines is not None and options.links is not None:
-        raise ConfigError(
-            "--machines and --links exclude each other: --machine latency_ms=... says what links "
-            "are like."
-        )
+
+    # all that can be refused is refused before the optimum and the pilots take their minutes
     config = read_config(options.config, options.changes, options.seed)
-    out = _checked(options.out or Path(f"{options.config.stem}.planned.yaml"), options.config)
-    if out.suffix == ".png":
-        raise ConfigError(f"--out {out} names a picture: choose a file that ends with .yaml.")
-    picture = _checked(out.with_suffix(".png"), options.config)
-    if not options.force:
-        _check_own_plan(out, picture, options.config)
+    out, picture = _outputs(options)
     own_plans = _own_plans(config.model)
     if own_plans is None and not isinstance(kind_of(config.model), LinearKind):
         # before the model is built, which may run code of the user
@@ -143,18 +118,20 @@ def plan_config(options: PlanOptions) -> None:
         )
     if not may_run():
         refuse_code(config, f"plan with it: mtcd plan {options.config} --run-code")
+
     setup = build(config)
+    # a model or a method may have a planner of its own; the model's knows its methods too
     own_plans = own_plans or _own_plans(setup.method)
     if own_plans is not None:
         _plan_with(own_plans, setup, options, budget, out)
         return
 
-    links = None
-    if options.links is not None:
-        links = with_interfaces(
-            read_links(options.links, setup.network), options.hosts, setup.network
-        )
-    work = None if options.machines is None else work_of(setup)
+    links = _links(options, setup)
+    fleet = None
+    prefer = None
+    if options.machines is not None:
+        fleet = Fleet.of(setup, machine, options.machines)
+        prefer = fleet.seconds
     with _progress() as watch:
         found = plan(
             setup,
@@ -164,11 +141,10 @@ def plan_config(options: PlanOptions) -> None:
             links=links,
             watch=watch,
             backend=options.backend,
-            prefer=None
-            if work is None
-            else lambda one: seconds_on(one, work, machine, options.machines or 1),
+            prefer=prefer,
         )
-    drawn = regions_png(found)
+
+    drawn = regions_png(found)  # first: if it fails, no config without its picture is left behind
     write_whole(out, _heading(found, options.config) + found.yaml())
     write_whole(picture, drawn)
     show_notes(found.notes)
@@ -176,34 +152,86 @@ def plan_config(options: PlanOptions) -> None:
         aside.print(
             f"The optimum took {found.optimum_seconds:.0f} s, outside the budget.", highlight=False
         )
-    told = None
-    if work is not None and measured(found):
-        told = machines_table(found, work, machine, options.machines or 1)
+
+    written = {"out": str(out), "picture": str(picture)}
     if options.as_json:
-        rows = [] if told is None else told[1]
-        scaling = {} if work is None else {"machines": rows}
-        summary = found.summary() | scaling | {"out": str(out), "picture": str(picture)}
+        summary = found.summary() | _machines_summary(found, fleet) | written
         print(json.dumps(summary, allow_nan=False))  # noqa: T201
         return
+
     screen.print(candidates_table(found))
-    if told is not None and work is not None:
-        screen.print(told[0])
-        screen.print(
-            escape(advice(found, work, machine, options.machines or 1)),
-            highlight=False,
-            soft_wrap=True,
-        )
+    _show_recommendation(found, fleet)
+    _say(f"Config to use: {escape(str(out))}  picture: {escape(str(picture))}")
+
+
+EXCLUSIVE = {
+    ("ratio", "links"): "--ratio and --links exclude each other: give --ratio to plan for cost, "
+    "--links for time.",
+    ("machines", "links"): "--machines and --links exclude each other: --machine latency_ms=... "
+    "says what links are like.",
+}
+"""Pairs of options that contradict each other."""
+REQUIRED = {
+    ("hosts", "links"): "--hosts says what the hosts at the ends of links can carry: give --links "
+    "too.",
+    ("machine", "machines"): "--machine describes one of --machines: give their number too.",
+}
+"""Options that mean nothing without another."""
+
+
+def _check_together(options: PlanOptions) -> None:
+    given = {name for name, value in vars(options).items() if value not in (None, ())}
+    for pair, why in EXCLUSIVE.items():
+        if given.issuperset(pair):
+            raise ConfigError(why)
+    for (option, needed), why in REQUIRED.items():
+        if option in given and needed not in given:
+            raise ConfigError(why)
+
+
+def _outputs(options: PlanOptions) -> tuple[Path, Path]:
+    """The files to write, the config and its picture: they can be written, and hold nothing of the
+    user's own."""
+    out = _checked(options.out or Path(f"{options.config.stem}.planned.yaml"), options.config)
+    if out.suffix == ".png":
+        raise ConfigError(f"--out {out} names a picture: choose a file that ends with .yaml.")
+
+    picture = _checked(out.with_suffix(".png"), options.config)
+    if not options.force:
+        _check_own_plan(out, picture, options.config)
+    return out, picture
+
+
+def _links(options: PlanOptions, setup: Setup) -> Links | None:
+    """The links of ``--links``, with the interfaces of ``--hosts``."""
+    if options.links is None:
+        return None
+    return with_interfaces(read_links(options.links, setup.network), options.hosts, setup.network)
+
+
+def _machines_summary(found: SettingsPlan, fleet: Fleet | None) -> dict[str, Any]:
+    """What JSON says of machines, if they were asked about."""
+    if fleet is None:
+        return {}
+    if not measured(found):
+        return {"machines": []}
+    return {"machines": [best.summary() for best in fleet.bests(found)]}
+
+
+def _show_recommendation(found: SettingsPlan, fleet: Fleet | None) -> None:
+    if fleet is None:
+        _say(escape(recommendation(found)))
+    elif measured(found):
+        screen.print(machines_table(fleet.bests(found)))
+        _say(escape(fleet.advice(found)))
     else:
-        screen.print(escape(recommendation(found)), highlight=False, soft_wrap=True)
-        if work is not None:
-            screen.print(
-                nothing_measured(found, options.machines or 1), highlight=False, soft_wrap=True
-            )
-    screen.print(
-        f"Config to use: {escape(str(out))}  picture: {escape(str(picture))}",
-        highlight=False,
-        soft_wrap=True,
-    )
+        _say(escape(recommendation(found)))
+        _say(fleet.nothing_measured(found))
+
+
+def _say(text: str) -> None:
+    """A sentence on the screen. Lines are broken by the terminal, so that paths can be copied."""
+    screen.print(text, highlight=False, soft_wrap=True)
 
 
 def _own_plans(planned: object) -> OwnPlans | None:
@@ -221,19 +249,22 @@ def _plan_with(
 
     with _progress() as watch:
         found = plans.plan(setup, budget, options.ratio, watch)
+    # None where the config already has what is best
     config = found.yaml()
+    written: dict[str, str] = {}
+    used = "The config is used as it is."
     if config is not None:
         write_whole(out, f"{_planned_from(options.config)}. {found.said()}\n{config}")
+        written = {"out": str(out)}
+        used = f"Config to use: {out}"
 
     show_notes(found.notes)
     if options.as_json:
-        written = {} if config is None else {"out": str(out)}
         print(json.dumps(found.summary() | written, allow_nan=False))  # noqa: T201
         return
 
     screen.print(found.table())
-    used = "The config is used as it is." if config is None else f"Config to use: {out}"
-    screen.print(escape(f"{found.said()} {used}"), highlight=False, soft_wrap=True)
+    _say(escape(f"{found.said()} {used}"))
 
 
 def _checked(path: Path, config: Path) -> Path:
@@ -251,14 +282,14 @@ def _checked(path: Path, config: Path) -> Path:
 def _check_own_plan(out: Path, picture: Path, config: Path) -> None:
     """Refuse to replace anything but an earlier plan of this config: a config written by hand would
     be lost."""
+    # an earlier plan of this config is the pair of files, so its picture may go too
     if _starts_with(out, _planned_from(config)):
         return
     there = [path for path in (out, picture) if path.exists()]
     if there:
         raise ConfigError(
             f"{there[0]} is not an earlier plan of {config.name}: choose another file with --out, "
-            f"or replace it with "
-            "--force."
+            "or replace it with --force."
         )
 
 
@@ -266,7 +297,7 @@ def _starts_with(path: Path, words: str) -> bool:
     try:
         with path.open(encoding="utf-8") as file:
             return file.read(len(words)) == words
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # not there, or no text: no plan in any case
         return False
 
 
@@ -274,6 +305,7 @@ def _starts_with(path: Path, words: str) -> bool:
 def _progress() -> Iterator[Watch]:
     """A progress bar on standard error: the current stage, and the fraction of its time that has
     passed."""
+    # on standard error: standard output may be JSON, for a program
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
     with Progress(*columns, console=aside, transient=True, refresh_per_second=8) as bar:
         task = bar.add_task("getting ready", total=1.0)
@@ -285,6 +317,7 @@ def _progress() -> Iterator[Watch]:
 
 
 def _heading(found: SettingsPlan, config: Path) -> str:
+    # a comment in YAML: the file trains as it is
     return f"{_planned_from(config)} for a gap of {found.target:g}. {recommendation(found)}\n"
 
 
@@ -298,79 +331,121 @@ def best_of_each(found: SettingsPlan, rows: int = ROWS) -> list[Proposal]:
     best: dict[object, Proposal] = {}
     for proposal in found.proposals:
         # candidates that differ in the number of tokens only are one kind
-        best.setdefault("own" if proposal.own else kind(proposal.method)[:4], proposal)
+        group: object = kind(proposal.method)[:4]
+        if proposal.own:
+            group = "own"
+        best.setdefault(group, proposal)
+
     shown = list(best.values())[:rows]
     if found.own is not None and not any(proposal.own for proposal in shown):
-        shown[-1:] = [found.own]
+        shown[-1:] = [
+            found.own
+        ]  # in the place of the worst: it is what the others are held against
     return shown
 
 
 def candidates_table(found: SettingsPlan) -> ScreenTable:
     """The predicted cost of each candidate, and its confidence."""
-    titles = [
-        "method",
-        "cost",
-        "hops",
-        "server",
-        "compute",
-        *(["wall-clock"] if found.by_time else []),
-        "how sure",
-    ]
-    rows = []
-    for proposal in best_of_each(found):
-        messages = proposal.messages
-        counts = (messages["client_client"], messages["uplink"] + messages["downlink"])
-        known = proposal.arrives
-        cells = [rounded(proposal.cost)]
-        cells += [rounded(count) if known else "-" for count in counts]
-        cells.append(_seconds(proposal.compute_seconds))
-        cells += [_seconds(proposal.wall_seconds)] if proposal.wall_seconds is not None else []
-        rows.append(
-            [proposal.label() + (" (yours)" if proposal.own else ""), *cells, _sure(proposal)]
-        )
+    titles = ["method", "cost", "hops", "server", "compute"]
+    if found.by_time:
+        titles.append("wall-clock")
+    titles.append("how sure")
+
+    rows = [_row(proposal) for proposal in best_of_each(found)]
     return ScreenTable(titles, rows, words=["method", "how sure"], best=True)
+
+
+def _row(proposal: Proposal) -> list[str]:
+    label = proposal.label()
+    if proposal.own:
+        label += " (yours)"
+
+    cells = [label, rounded(proposal.cost), *_message_cells(proposal)]
+    cells.append(_seconds(proposal.compute_seconds))
+    if proposal.wall_seconds is not None:
+        cells.append(_seconds(proposal.wall_seconds))
+    cells.append(_sure(proposal))
+    return cells
+
+
+def _message_cells(proposal: Proposal) -> list[str]:
+    """Messages between clients, and with the server, up to the target."""
+    if not proposal.arrives:
+        return ["-", "-"]
+    messages = proposal.messages
+    return [rounded(messages["client_client"]), rounded(messages["uplink"] + messages["downlink"])]
 
 
 def recommendation(found: SettingsPlan) -> str:
     """The recommendation and its reason, in one or two sentences."""
     best = found.chosen
     if not best.arrives:
-        return (
-            f"No candidate reached a gap of {found.target:g} within the budget; {best.label()} "
-            f"reached "
-            f"{'no gap yet' if best.gap is None else f'{best.gap:.2g}'}. Give a larger --budget or "
-            f"--target."
-        )
-    value = _seconds if found.by_time else rounded
-    what = (
-        f"wall-clock {value(best.objective)}" if found.by_time else f"cost {value(best.objective)}"
+        return _none_arrives(found)
+    return (
+        f"Use {best.label()}: predicted {_predicted(found)} ({best.forecast.sure})"
+        f"{_against_own(found)}"
     )
-    per = "" if found.costs.per == "message" else f" per {found.costs.per}"
-    at = "" if found.by_time else f"{per} at R_C = {found.costs.ratio:g}"
-    advice = f"Use {best.label()}: predicted {what}{at} ({best.forecast.sure})"
-    if best.own:
-        return f"{advice}. This is what the config has."
-    if found.own is None:
-        return f"{advice}."
-    if not found.own.arrives:
-        return f"{advice}; the config's own method does not reach the target ({found.own.forecast.sure})."
+
+
+def _none_arrives(found: SettingsPlan) -> str:
+    best, reached = found.chosen, "no gap yet"
+    if best.gap is not None:
+        reached = f"{best.gap:.2g}"
+    return (
+        f"No candidate reached a gap of {found.target:g} within the budget; {best.label()} "
+        f"reached {reached}. Give a larger --budget or --target."
+    )
+
+
+def _predicted(found: SettingsPlan) -> str:
+    """What the proposed settings are predicted to take, with its unit."""
+    value = _amount(found, found.chosen)
+    if found.by_time:
+        return f"wall-clock {value}"
+    return f"cost {value}{found.per_unit} at R_C = {found.costs.ratio:g}"
+
+
+def _amount(found: SettingsPlan, proposal: Proposal) -> str:
+    if found.by_time:
+        return _seconds(proposal.objective)
+    return rounded(proposal.objective)
+
+
+def _against_own(found: SettingsPlan) -> str:
+    """How the recommendation ends: what is gained against the config's own method."""
+    own = found.own
+    if found.chosen.own:
+        return ". This is what the config has."
+    if own is None:
+        return "."
+    if not own.arrives:
+        return f"; the config's own method does not reach the target ({own.forecast.sure})."
     if found.saving is None:  # both cost nothing
-        return f"{advice}; against {value(found.own.objective)} of the config's own method."
-    own = f"{value(found.own.objective)} ({found.own.forecast.sure})"
+        return f"; against {_amount(found, own)} of the config's own method."
+
+    amount = f"{_amount(found, own)} ({own.forecast.sure})"
     if found.saving < 1:  # no pilot of the own method reached the target
-        return f"{advice}. The config's own method may need only {own}: a larger --budget would settle it."
-    return f"{advice}; saves {found.saving:.3g}x against the config's own method, {own}."
+        return (
+            f". The config's own method may need only {amount}: a larger --budget would settle it."
+        )
+    return f"; saves {found.saving:.3g}x against the config's own method, {amount}."
 
 
 def _seconds(value: float) -> str:
-    return (
-        "-" if not math.isfinite(value) else f"{value:.3g} s" if value < 100 else f"{value:,.0f} s"
-    )
+    if not math.isfinite(value):
+        return "-"
+    if value < 100:
+        return f"{value:.3g} s"
+    return f"{value:,.0f} s"
 
 
 def _sure(proposal: Proposal) -> str:
     """The confidence of a forecast; of a rough one, with its range."""
     if proposal.forecast.sure != ROUGH:
         return proposal.forecast.sure
+
     low, high = proposal.range_of(proposal.objective)
-    return f"rough, {rounded(low)} to {rounded(high) if math.isfinite(high) else 'any'}"
+    most = "any"
+    if math.isfinite(high):
+        most = rounded(high)
+    return f"rough, {rounded(low)} to {most}"

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from mtcd.cli.show import live_progress, reading
 from mtcd.cli.train import EXIT_CODES, RUNS
-from mtcd.config.build import build
+from mtcd.config.build import Setup, build
 from mtcd.config.read import read_config
 from mtcd.core.files import check_folder, whole_file, write_whole
 from mtcd.core.terminal.options import ConfigOptions
 from mtcd.core.terminal.screen import screen, show_notes
-from mtcd.core.terminal.text import escape
+from mtcd.core.terminal.text import duration, escape
 from mtcd.planner.interfaces import sharing_notes, with_interfaces
-from mtcd.planner.links import read_links
+from mtcd.planner.links import Links, read_links
 from mtcd.planner.simulate import Simulation, simulate
 from mtcd.planner.simulation_plots import plot_simulation
 
@@ -32,11 +34,14 @@ def simulate_config(
         setup = build(config)
     times = with_interfaces(read_links(links, setup.network), hosts, setup.network)
     if not options.quiet:
-        unused = ["The callbacks of the config are called too."] if setup.callbacks else []
-        sharing = sharing_notes(times, setup.method.has_server)
-        show_notes((*setup.notes, *setup.data.notes, *unused, *sharing))
+        show_notes(_notes(setup, times))
+
+    visit_seconds = None
+    if visit_ms is not None:
+        visit_seconds = visit_ms / 1e3
     with live_progress(setup.method.describe(), options.quiet) as watch:
-        found = simulate(setup, times, None if visit_ms is None else visit_ms / 1e3, watch)
+        found = simulate(setup, times, visit_seconds, watch)
+
     summary = found.summary(setup.stop.gap)
     _write(found, summary, out)
     if options.as_json:
@@ -48,42 +53,54 @@ def simulate_config(
     return EXIT_CODES.get(found.run.status, 0)
 
 
+def _notes(setup: Setup, times: Links) -> list[str]:
+    """What the user should know before the simulation runs."""
+    notes = [*setup.notes, *setup.data.notes]
+    if setup.callbacks:
+        # they may write files or stop the training, as in a real one
+        notes.append("The callbacks of the config are called too.")
+    notes += sharing_notes(times, setup.method.has_server)
+    return notes
+
+
 def sentences(found: Simulation, target: float | None) -> list[str]:
     """What the simulation says."""
-    lines = [found.run.message]
-    per = found.per_iteration
-    pace = "" if per is None else f", {_time(per)} per iteration"
-    lines.append(f"Simulated time: {_time(found.seconds)}{pace}.")
+    lines = [found.run.message, _simulated_time(found)]
     if target is not None:
-        reached = found.seconds_to(target)
-        lines.append(
-            f"Gap of {target:g}: "
-            + ("not reached." if reached is None else f"after {_time(reached)}.")
-        )
-    links = found.link_rows()
-    if links:
-        first = links[0]
-        wait = (
-            f", with {_time(first['queued_seconds'])} of queueing"
-            if first["queued_seconds"]
-            else ""
-        )
-        lines.append(
-            f"Busiest link: {first['from']} to {first['to']}, {first['busy']:.0%} of the "
-            f"time{wait}."
-        )
-    interfaces = found.interface_rows()
-    if interfaces:
-        first = interfaces[0]
-        way = "sending" if first["direction"] == "up" else "receiving"
-        lines.append(f"Busiest interface: {first['host']}, {way}, {first['busy']:.0%} of the time.")
+        lines.append(f"Gap of {target:g}: {_when(found.seconds_to(target))}.")
+
+    # the rows are sorted: the first is the busiest
+    lines += [_busiest_link(row) for row in found.link_rows()[:1]]
+    lines += [_busiest_interface(row) for row in found.interface_rows()[:1]]
+
     party, share = found.busiest_party
     lines.append(f"Busiest party: {party}, computing {share:.1%} of the time.")
     return lines
 
 
-def _time(seconds: float) -> str:
-    return f"{seconds:,.3g} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
+def _simulated_time(found: Simulation) -> str:
+    pace = ""
+    if found.per_iteration is not None:
+        pace = f", {duration(found.per_iteration)} per iteration"
+    return f"Simulated time: {duration(found.seconds)}{pace}."
+
+
+def _when(reached: float | None) -> str:
+    if reached is None:
+        return "not reached"
+    return f"after {duration(reached)}"
+
+
+def _busiest_link(row: Mapping[str, Any]) -> str:
+    wait = ""
+    if row["queued_seconds"]:
+        wait = f", with {duration(row['queued_seconds'])} of queueing"
+    return f"Busiest link: {row['from']} to {row['to']}, {row['busy']:.0%} of the time{wait}."
+
+
+def _busiest_interface(row: Mapping[str, Any]) -> str:
+    way = {"up": "sending", "down": "receiving"}[row["direction"]]
+    return f"Busiest interface: {row['host']}, {way}, {row['busy']:.0%} of the time."
 
 
 def _write(found: Simulation, summary: dict[str, object], out: Path) -> None:

@@ -49,6 +49,19 @@ class Forecast:
         """Whether the forecast reaches the target."""
         return math.isfinite(self.iterations)
 
+    @property
+    def latest(self) -> float:
+        """The most iterations that it may take; where no bound is known, the forecast."""
+        if math.isfinite(self.high):
+            return self.high
+        return self.iterations
+
+    def until_target(self, rate: float) -> float:
+        """What ``rate`` per iteration comes to at the target; infinite if that is never reached."""
+        if not self.arrives:
+            return math.inf  # also where the rate is 0, which infinitely many iterations make NaN
+        return rate * self.iterations
+
 
 def forecast(
     iterations: Sequence[float],
@@ -74,8 +87,12 @@ def forecast(
         return Forecast(reached, reached, reached, REACHED)
     if len(at) < FEWEST or at[-1] <= 0:
         return _never(UNKNOWN)
+
+    # the lowest so far: extrapolation raises the gap for some hops before it lowers it
     found = _extrapolate(at, np.minimum.accumulate(np.log(gap)), math.log(target))
-    return _either_way(found, float(at[-1])) if jumps and found.sure == WITHIN_20 else found
+    if jumps and found.sure == WITHIN_20:
+        return _either_way(found, float(at[-1]))
+    return found
 
 
 def _never(why: str) -> Forecast:
@@ -91,34 +108,50 @@ def _either_way(found: Forecast, now: float) -> Forecast:
 
 def _extrapolate(at: Array, height: Array, goal: float) -> Forecast:
     now, to_go = float(at[-1]), float(height[-1]) - goal
+    # late slopes only: the beginning falls faster than the end on most problems
     half, quarter, before = (
         _slope(at, height, a * now, b * now) for a, b in ((0.5, 1), (0.75, 1), (0.5, 0.75))
     )
     if to_go > FURTHEST * now * max(half, quarter):
         return _never(STALLED)
-    ends = [now + _straight(to_go, half), now + _straight(to_go, quarter)]
-    ends.append(now + _slowing(to_go, before, quarter, now / 4) if quarter > 0 else math.inf)
+
+    ends = [
+        now + _straight(to_go, half),
+        now + _straight(to_go, quarter),
+        now + _slowing(to_go, before, quarter, now / 4),
+    ]
     best, low, high = float(np.median(ends)), min(ends), max(ends)
     if math.isinf(best):
         return _never(STALLED)
+
+    # decades to go, as a part of those that are done; the floor keeps a flat curve from 0 / 0
     beyond = to_go / max(float(height[0] - height[-1]), to_go / FURTHEST)
     if beyond > NOT_BEYOND:
         return Forecast(best, low, math.inf, ROUGH)
-    spread = max(high / best, best / low)
-    sure = (
-        WITHIN_20 if spread <= CLOSE and beyond <= NEAR else WITHIN_2 if spread <= FAIR else ROUGH
-    )
-    return Forecast(best, low, high, sure)
+    return Forecast(best, low, high, _confidence(max(high / best, best / low), beyond))
+
+
+def _confidence(spread: float, beyond: float) -> str:
+    """How sure a forecast is whose three ends differ by a factor of ``spread``."""
+    if spread <= CLOSE and beyond <= NEAR:
+        return WITHIN_20
+    if spread <= FAIR:
+        return WITHIN_2
+    return ROUGH
 
 
 def _straight(to_go: float, slope: float) -> float:
-    return to_go / slope if slope > 0 else math.inf
+    """Iterations to go if the slope stays as it is."""
+    if slope <= 0:
+        return math.inf
+    return to_go / slope
 
 
 def _slope(at: Array, height: Array, start: float, end: float) -> float:
     """How much lower per iteration, between these iterations: the median over pairs of points."""
     x = np.linspace(start, end, POINTS)
     y = np.interp(x, at, height)
+    # pairs at least a quarter of the way apart: the slope of close points is mostly noise
     near, far = np.triu_indices(POINTS, k=POINTS // 4)
     return float(np.median((y[near] - y[far]) / (x[far] - x[near])))
 
@@ -126,10 +159,15 @@ def _slope(at: Array, height: Array, start: float, end: float) -> float:
 def _slowing(to_go: float, before: float, slope: float, length: float) -> float:
     """Iterations to go if the slope changes in every ``length`` of them by the same factor as in
     the last."""
-    factor = slope / before if before > 0 else 1.0
-    if factor >= 1.0:
+    if slope <= 0:
+        return math.inf
+    if slope >= before:  # it does not slow down
         return to_go / slope
+
+    factor = slope / before
     steps = to_go / (slope * length)  # without slowing
     # sum of factor, factor^2, ... reaches this many steps
     left = 1.0 - steps * (1.0 - factor) / factor
-    return length * math.log(left) / math.log(factor) if left > 0 else math.inf
+    if left <= 0:
+        return math.inf  # the whole series stays above the target
+    return length * math.log(left) / math.log(factor)

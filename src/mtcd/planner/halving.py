@@ -59,6 +59,7 @@ def one_by_one(
     """In this process: each gets an equal share of the time that is left."""
     for place, runner in enumerate(running):
         tick()
+        # of what is left now: a runner that stopped early leaves its time to those after it
         now = perf_counter()
         runner.advance(now + (end - now) / (len(running) - place), most(runner))
 
@@ -68,20 +69,25 @@ def race(
 ) -> None:
     """Rung after rung until this time of ``perf_counter``, or until all is known that matters."""
     began, alive = perf_counter(), list(runners)
-    rungs = max(1, math.ceil(math.log2(len(alive) + 1)))
+    rungs = max(1, math.ceil(math.log2(len(alive) + 1)))  # as many as halvings leave one of all
+
+    def show(state: str) -> None:
+        if watch is not None:
+            watch(state, (perf_counter() - began) / (until - began))
+
     for rung in range(rungs):
         running = [runner for runner in ranked(alive) if _open(runner, alive)]
         now = perf_counter()
         if not running or now >= until:
             break
-        said = f"rung {rung + 1}: {len(running)} pilots"
-        advance(
-            running,
-            now + (until - now) / (rungs - rung),
-            partial(_most, alive),
-            lambda said=said: watch and watch(said, (perf_counter() - began) / (until - began)),  # type: ignore[misc]
-        )
+
+        # an equal share of the time for each rung: with half the runners, each gets twice as much
+        end = now + (until - now) / (rungs - rung)
+        tick = partial(show, f"rung {rung + 1}: {len(running)} pilots")
+        advance(running, end, partial(_most, alive), tick)
         alive = survivors(alive)
+
+    # also those that never ran: time may have been up before the first rung
     for runner in runners:
         if runner not in alive:
             runner.dismiss()
@@ -89,7 +95,9 @@ def race(
 
 def _most(alive: Sequence[Runner], runner: Runner) -> float:
     """What a runner may cost."""
-    return math.inf if runner in _kept(alive) else reached(alive)
+    if runner in _kept(alive):
+        return math.inf
+    return reached(alive)
 
 
 def ranked(runners: Sequence[R]) -> list[R]:
@@ -113,19 +121,24 @@ def survivors(alive: Sequence[R]) -> list[R]:
     order = ranked(alive)
     known = [runner for runner in order if runner.forecast.sure != UNKNOWN]
     unknown = [runner for runner in order if runner.forecast.sure == UNKNOWN]
-    staying = (
-        known[: math.ceil(len(known) / 2)] + unknown[: math.ceil(len(unknown) / 2)] + _kept(alive)
-    )
+    # halved apart: what cannot be judged yet must neither push out what is known to be good, nor
+    # all be lost to it
+    staying = _better_half(known) + _better_half(unknown) + _kept(alive)
     for runner in order:
         if runner not in staying:
             runner.dismiss()
     return [runner for runner in order if runner in staying]
 
 
+def _better_half(order: list[R]) -> list[R]:
+    return order[: math.ceil(len(order) / 2)]
+
+
 def _kept(alive: Sequence[R]) -> list[R]:
     """The best of each family, and the config's own."""
     best: dict[str, R] = {}
     for runner in ranked(alive):
+        # in the order of ranked(): the first of a family is its best
         best.setdefault(runner.family, runner)
     return [runner for runner in alive if runner.own or best[runner.family] is runner]
 
@@ -136,4 +149,5 @@ def _open(runner: Runner, alive: Sequence[Runner]) -> bool:
         return False
     forecast, best = runner.forecast, reached(alive)
     vague = forecast.sure in (UNKNOWN, ROUGH) or not forecast.arrives
+    # what may still be within twice the best can decide; a vague forecast may be wrong by more
     return vague or runner.predicted * forecast.low / forecast.iterations <= ENOUGH * best

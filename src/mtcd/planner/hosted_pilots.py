@@ -73,10 +73,11 @@ class PilotJob:
         """How far the pilot is then."""
         kept = _KEPT.get(self.settings.plan)
         if kept is None:
-            _KEPT.clear()
+            _KEPT.clear()  # the pilots of an earlier plan take memory, and nobody asks for them
             kept = _KEPT[self.settings.plan] = KeptPilots(self.settings.task(), {})
         if self.method is None:
             return None
+
         pilot = kept.pilots.setdefault(self.number, Pilot(kept.task, self.method))
         pilot.advance(perf_counter() + self.seconds, self.most)
         return Advanced(pilot.status, pilot.worked, pilot.rows)
@@ -102,6 +103,7 @@ class HostedPilot(Pilot):
         if isinstance(news, Advanced):
             self.status, self.worked, self.rows = news.status, news.worked, news.rows
         elif isinstance(news, Failed) and news.lost:
+            # with its worker the parties are gone; another one could be lost to the same cause
             self.here, self.rows = True, []
         else:
             self.status = "refused"
@@ -125,14 +127,17 @@ class Hosts:
 
     def prepare(self) -> None:
         """Have the workers that have started build the task, which the budget does not count."""
+        # with the first that has started: others may wait for a CPU for as long as this plan runs
         while not self.workers.idle:
             list(self.workers.news(PATIENCE))
+
         asked = self.workers.idle
         for worker in asked:
-            self.workers.give(-worker, PilotJob(self.settings), worker)
+            self.workers.give(-worker, PilotJob(self.settings), worker)  # pilots count from 1
         answered = 0
         while answered < len(asked):
-            answered += sum(not isinstance(news, float) for _, news in self.workers.news(PATIENCE))
+            for _, news in self.workers.news(PATIENCE):
+                answered += not isinstance(news, float)  # a number is progress, not an answer
 
     def advance(
         self,
@@ -146,28 +151,45 @@ class Hosts:
         waiting, busy = list(pilots), dict[int, HostedPilot]()
         while waiting or busy:
             for worker in self.workers.idle:
-                pilot = next(
-                    (one for one in waiting if not one.here and one.worker in (None, worker)), None
-                )
+                pilot = _next_for(worker, waiting)
                 if pilot is not None:
+                    # so that those which have to wait get as much time as the first
                     turns = math.ceil(len(waiting) / self.workers.jobs)
                     seconds = max(0.0, end - perf_counter()) / turns
                     waiting.remove(pilot)
+                    # from now on it stays there: its parties are kept by that process
                     busy[pilot.number], pilot.worker = pilot, worker
                     job = PilotJob(self.settings, pilot.number, pilot.method, seconds, most(pilot))
                     self.workers.give(pilot.number, job, worker)
+
+            # those that lost their worker, while the workers are busy with the others
             for pilot in [one for one in waiting if one.here]:
                 waiting.remove(pilot)
-                pilot.advance(
-                    perf_counter() + max(0.0, end - perf_counter()) / (len(waiting) + 1),
-                    most(pilot),
-                )
+                left = max(0.0, end - perf_counter())
+                pilot.advance(perf_counter() + left / (len(waiting) + 1), most(pilot))
+
             tick()
-            for number, news in self.workers.news(PATIENCE):
-                if not isinstance(news, float):
-                    pilot = busy.pop(number)
-                    pilot.take(news)
-                    waiting += [pilot] if pilot.here else []
+            waiting += self._returned(busy)
+
+    def _returned(self, busy: dict[int, HostedPilot]) -> list[HostedPilot]:
+        """Take the answers that have come; the pilots among them that still want time, here."""
+        lost = []
+        for number, news in self.workers.news(PATIENCE):
+            if isinstance(news, float):
+                continue
+            pilot = busy.pop(number)
+            pilot.take(news)
+            if pilot.here:
+                lost.append(pilot)
+        return lost
+
+
+def _next_for(worker: int, waiting: Sequence[HostedPilot]) -> HostedPilot | None:
+    """The first that may run on this worker: one that has begun stays where its parties are."""
+    for pilot in waiting:
+        if not pilot.here and pilot.worker in (None, worker):
+            return pilot
+    return None
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 COLUMNS = ("from", "to", "latency_ms", "bandwidth_mbps")
 SERVER, ANY = "server", "*"
 BITS = 64  # of a float
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}  # in seconds
 
 
 End = int | None
@@ -62,28 +63,30 @@ class Links:
 
     def seconds(self, sender: int, to: int, floats: int) -> float:
         """The seconds of a message with this many floats; 0 from a party to itself."""
+        if sender == to:
+            return 0.0
         latency, per_float = self._row(sender, to)
-        return 0.0 if sender == to else latency + floats * per_float
+        return latency + floats * per_float
 
     def _row(self, sender: int, to: int) -> tuple[float, float]:
         """The row that names most; then the direction as written; then the one that names the
         sender."""
-        k, j = (self.server if party < 0 else party for party in (sender, to))
-        # any client is not the server
-        of_k, of_j = (None if party != self.server else party for party in (k, j))
-        for ends in (
-            (k, j),
-            (j, k),
-            (k, of_j),
-            (of_k, j),
-            (of_j, k),
-            (j, of_k),
-            (of_k, of_j),
-            (of_j, of_k),
-        ):
+        k, any_k = self._ends(sender)
+        j, any_j = self._ends(to)
+        both_named = ((k, j), (j, k))
+        one_named = ((k, any_j), (any_k, j), (any_j, k), (j, any_k))
+        none_named = ((any_k, any_j), (any_j, any_k))
+        for ends in (*both_named, *one_named, *none_named):
             if ends in self.rows:
                 return self.rows[ends]
         return NO_LINK
+
+    def _ends(self, party: int) -> tuple[End, End]:
+        """How a row names a party, and the less specific way: '*' is any client, so that the server
+        has none."""
+        if party in (-1, self.server):
+            return self.server, self.server
+        return party, None
 
 
 def read_links(path: Path, network: Network) -> Links:
@@ -113,6 +116,7 @@ def _rows(path: Path, network: Network) -> dict[tuple[End, End], tuple[float, fl
             raise NetworkError(
                 f"{where}: this link was given before, at {seen[sender, to]}: keep one of them."
             )
+        # '*,*' is every link, not one from a client to itself
         if sender is not None and sender == to:
             raise NetworkError(
                 f"{where}: '{cells['from']}' needs no link to itself: remove the row."
@@ -124,6 +128,7 @@ def _rows(path: Path, network: Network) -> dict[tuple[End, End], tuple[float, fl
             raise NetworkError(
                 f"{where}: latency_ms must be 0 or more, and bandwidth_mbps above 0."
             )
+        # in seconds, and seconds per float
         rows[sender, to] = latency / 1e3, BITS / (bandwidth * 1e6)
     return rows
 
@@ -132,7 +137,9 @@ def party_named(name: str, names: ClientNames, where: str) -> End:
     """The party that a cell names: a client, the server, or every client ('*')."""
     if name == ANY:
         return None
-    return len(names.clients) if name == SERVER else names.number(name, where)
+    if name == SERVER:
+        return len(names.clients)
+    return names.number(name, where)
 
 
 def number_in(cells: dict[str, str], column: str, where: str) -> float:
@@ -147,21 +154,23 @@ def number_in(cells: dict[str, str], column: str, where: str) -> float:
 
 
 def _check_covered(path: Path, links: Links, network: Network) -> None:
-    """A row that holds for a link holds for the way back too, so that one direction tells."""
-    for k, near in enumerate(network.neighbours if (None, None) not in links.rows else ()):
-        for j in near:
-            if math.isnan(links.latency_of(k, j)):
+    """Refuse links without a row. Links are symmetric: one row covers both directions."""
+    if (None, None) not in links.rows:  # which covers all links of clients, however many
+        for k, near in enumerate(network.neighbours):
+            for j in near:
                 ends = f"{network.clients[k]},{network.clients[j]}"
-                raise NetworkError(
-                    f"{path}: no row covers the link {ends}: add one, or one for '*,*'."
-                )
-    if not links.has_server:
-        return
-    for k, name in enumerate(network.clients):
-        if math.isnan(links.latency_of(k, links.server)):
-            raise NetworkError(
-                f"{path}: no row covers the link server,{name}: add one, or one for 'server,*'."
-            )
+                _check_link(path, links, (k, j), ends, instead="*,*")
+
+    if links.has_server:
+        for k, name in enumerate(network.clients):
+            _check_link(path, links, (k, links.server), f"server,{name}", instead="server,*")
+
+
+def _check_link(path: Path, links: Links, link: tuple[int, int], ends: str, instead: str) -> None:
+    if math.isnan(links.latency_of(*link)):
+        raise NetworkError(
+            f"{path}: no row covers the link {ends}: add one, or one for '{instead}'."
+        )
 
 
 def parse_budget(text: str) -> float:
@@ -170,13 +179,14 @@ def parse_budget(text: str) -> float:
     >>> parse_budget("60s"), parse_budget("2m"), parse_budget("90"), parse_budget("1h")
     (60.0, 120.0, 90.0, 3600.0)
     """
-    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
-    number = text.strip().lower()
-    unit = units.get(number[-1:], 0.0)
+    number, unit = text.strip().lower(), 1.0
+    if number[-1:] in UNITS:
+        number, unit = number[:-1], UNITS[number[-1:]]
+
     try:
-        seconds = float(number[:-1]) * unit if unit else float(number)
+        seconds = float(number) * unit
     except ValueError:
-        seconds = math.nan
+        seconds = math.nan  # refused below, as 'nan' and 'inf' are, which float() reads
     if not math.isfinite(seconds) or seconds <= 0:
         raise ConfigError(f"--budget is a time such as 60s, 2m or 1h, but is {text!r}.")
     return seconds

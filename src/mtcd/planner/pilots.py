@@ -55,8 +55,10 @@ class PlanTask:
     def of(setup: Setup, target: float, costs: Costs, links: Links | None) -> PlanTask:
         """Built as ``mtcd.train`` would; computes f*, or finds it in the cache."""
         data, model = linear_parts(setup)
-        data = standardise(data)[0] if setup.config.data.standardise else data
+        if setup.config.data.standardise:
+            data, _ = standardise(data)
         problem = model.problem(data)
+        # once, and cached on disk: it takes longer than any pilot
         best = best_objective(data, model, problem)
         return PlanTask(problem, setup.network, costs, links, best, target, setup.config.seed)
 
@@ -71,24 +73,25 @@ class PlanTask:
 
     def travel(self, method: Method) -> Travel:
         """Where messages go; it does not depend on what the clients do with them."""
-        way: Method = replace(method, local_updates=1) if isinstance(method, MTCD) else method
-        key = repr(way.with_stepsize(1.0))
+        # candidates that differ in these only share an answer, which takes long to compute
+        way = method.with_stepsize(1.0)
+        if isinstance(way, MTCD):
+            way = replace(way, local_updates=1)
+
+        key = repr(way)
         if key not in self._travels:
             N, outputs = self.problem.samples, self.problem.outputs
-            self._travels[key] = travel(
-                way.with_stepsize(1.0), self.network, N, outputs, self.seed, self.links
-            )
+            self._travels[key] = travel(way, self.network, N, outputs, self.seed, self.links)
         return self._travels[key]
 
     def iteration_cost(self, method: Method) -> float:
         """The charged cost of an iteration, as histories count them."""
-        hops = (method.hops or 1) if isinstance(method, MTCD) else 1
-        return (
-            method.prices(self.network, self.travel(method).parallel).iteration(
-                self.costs, self._sizes(method)
-            )
-            / hops
-        )
+        prices = method.prices(self.network, self.travel(method).parallel)
+        cost = prices.iteration(self.costs, self._sizes(method))
+        if isinstance(method, MTCD):
+            # prices are those of a roam and its sync, while histories count a hop of every token
+            cost /= method.hops or 1
+        return cost
 
     def _sizes(self, method: Method) -> Sizes:
         if self.costs.per == "message":
@@ -119,29 +122,38 @@ class Pilot:
     @property
     def iterations(self) -> int:
         """How far it has come."""
-        return self.rows[-1].iteration if self.rows else 0
+        if not self.rows:
+            return 0
+        return self.rows[-1].iteration
 
     def advance(self, until: float, most: float = math.inf) -> None:
         """Go on until this time of ``perf_counter``, or the target, or until the objective is above
         ``most``."""
         limit = FOR_EVER
+        # not one iteration more: what costs more than the best cannot be chosen
         if self.rate and math.isfinite(most):
             limit = min(FOR_EVER, math.ceil((1 - ROUNDING) * most / self.rate))
         if self.status is not None or limit <= self.iterations:
             return
+
         began = perf_counter()
-        try:
-            status = self._observed().advance(
-                Stop(gap=self.task.target, iterations=limit), until=until
-            )
-            self.status = status if status in ("converged", DIVERGED) else None
-        except MtcdError:  # a setting that cannot work here
-            self.status = "refused"
-        except np.linalg.LinAlgError:  # numbers beyond all bounds
-            self.status = DIVERGED
+        self.status = self._train(Stop(gap=self.task.target, iterations=limit), until)
         if self.status is not None:
-            self._observer = None
+            self._observer = None  # the parties take memory, and are not needed any more
         self.worked += perf_counter() - began
+
+    def _train(self, stop: Stop, until: float) -> str | None:
+        """Go on until then; what the pilot's status is."""
+        try:
+            status = self._observed().advance(stop, until=until)
+        except MtcdError:  # a setting that cannot work here
+            return "refused"
+        except np.linalg.LinAlgError:  # numbers beyond all bounds
+            return DIVERGED
+
+        if status in ("converged", DIVERGED):
+            return status
+        return None  # it was interrupted, or came to a limit: it can go on
 
     def _observed(self) -> Observer:
         if self._observer is None:
@@ -149,6 +161,7 @@ class Pilot:
             engine = engine_for(
                 self.method.parties(task.problem, task.network, task.seed), Ledger()
             )
+            # by the same rule as in a training, so that a pilot diverges where that would
             worst = worst_end_of(self.method, linear=True)
             self._observer = Observer(
                 task.problem, engine, task.costs, task.best, worst, pausing=True
@@ -173,30 +186,36 @@ class Pilot:
     @property
     def forecast(self) -> Forecast:
         """When it gets to the target."""
+        # asked for in every comparison of a sort: computed again only after it has gone on
         now = len(self.rows), self.status
         if self._seen is None or self._seen[0] != now:
-            lost = self.status in (DIVERGED, "refused")
-            gaps = [row.gap or 0.0 for row in self.rows]
-            jumps = self.method.acceleration is not None
-            self._seen = (
-                now,
-                forecast([row.iteration for row in self.rows], gaps, self.task.target, lost, jumps),
-            )
+            self._seen = now, self._new_forecast()
         return self._seen[1]
+
+    def _new_forecast(self) -> Forecast:
+        iterations = [row.iteration for row in self.rows]
+        gaps = [row.gap or 0.0 for row in self.rows]
+        jumps = self.method.acceleration is not None
+        return forecast(iterations, gaps, self.task.target, self._lost, jumps)
+
+    @property
+    def _lost(self) -> bool:
+        """Whether it cannot get to the target, whatever its gaps say."""
+        return self.status in (DIVERGED, "refused")
 
     @property
     def rate(self) -> float:
         """The quantity to minimise, per iteration: the cost, or with links the seconds."""
-        return self.cost_rate if self.task.links is None else self.wire_rate + self.compute_rate
+        if self.task.links is None:
+            return self.cost_rate
+        return self.wire_rate + self.compute_rate
 
     @property
     def cost_rate(self) -> float:
         """Cost per iteration: as measured, or as the paper charges it if nothing was."""
-        return (
-            self.rows[-1].cost / self.iterations
-            if self.iterations
-            else self.task.iteration_cost(self.method)
-        )
+        if not self.iterations:
+            return self.task.iteration_cost(self.method)
+        return self.rows[-1].cost / self.iterations
 
     @property
     def wire_rate(self) -> float:
@@ -205,49 +224,57 @@ class Pilot:
         way = self.task.travel(self.method)
         if way.wire is None:
             return 0.0
-        sent = self.rows[-1].messages["client_client"] if self.rows else 0
-        larger = (
-            self.rows[-1].floats["client_client"] / (sent * way.floats)
-            if sent and way.floats
-            else 1.0
-        )
-        return way.latency + larger * (way.wire - way.latency)
+        return way.latency + self._message_size(way.floats) * (way.wire - way.latency)
+
+    def _message_size(self, floats: int) -> float:
+        """How many times ``floats`` a message between clients was: extrapolation and the like send
+        more than the token."""
+        if not self.rows or not floats:
+            return 1.0
+        sent = self.rows[-1].messages["client_client"]
+        if not sent:
+            return 1.0
+        return self.rows[-1].floats["client_client"] / (sent * floats)
 
     @property
     def compute_rate(self) -> float:
         """Seconds of computing per iteration, parties that work at the same time counted once."""
         if not self.iterations:
             return 0.0
-        # before that, clients prepare for their first visit
-        middle = self.rows[len(self.rows) // 2]
+
+        # the later half only: before, clients prepare for their first visit
+        last, middle = self.rows[-1], self.rows[len(self.rows) // 2]
+        seconds = last.seconds / self.iterations
         done = self.iterations - middle.iteration
-        seconds = (
-            (self.rows[-1].seconds - middle.seconds) / done
-            if done
-            else self.rows[-1].seconds / self.iterations
-        )
+        if done:
+            seconds = (last.seconds - middle.seconds) / done
+
+        # a pilot computes for all parties in one process, one after the other
         return seconds / self.task.travel(self.method).parallel
 
     @property
     def predicted(self) -> float:
         """The cost, or the seconds, at the target."""
-        forecast = self.forecast
-        return self.rate * forecast.iterations if forecast.arrives else math.inf
+        return self.forecast.until_target(self.rate)
 
     @property
     def cautious(self) -> tuple[bool, float, float]:
         """By what it is chosen: rough guesses last, what was not measured as if it turned out
         badly; then the gap."""
         forecast, gap = self.forecast, math.inf
-        if self.status not in (DIVERGED, "refused"):
-            gap = min((row.gap for row in self.rows if row.gap is not None), default=math.inf)
+        if not self._lost and self.lowest_gap is not None:
+            gap = self.lowest_gap
         if self.status == "converged" or not forecast.arrives:
             return not forecast.arrives, self.predicted, gap
-        return (
-            forecast.sure == ROUGH,
-            UNMEASURED * self.rate * min(forecast.high, DOUBT * forecast.iterations),
-            gap,
-        )
+
+        # no bound is known of a rough forecast: it counts as three times itself
+        at_worst = min(forecast.high, DOUBT * forecast.iterations)
+        return forecast.sure == ROUGH, UNMEASURED * self.rate * at_worst, gap
+
+    @property
+    def lowest_gap(self) -> float | None:
+        """The lowest that was measured; None before the first measurement."""
+        return min((row.gap for row in self.rows if row.gap is not None), default=None)
 
     def messages(self) -> dict[str, float]:
         """By kind of link, at the target (or so far, where it never gets there)."""
@@ -260,5 +287,8 @@ class Pilot:
     def _at_target(self, what: str) -> dict[str, float]:
         if not self.iterations:
             return dict.fromkeys(LINKS, 0.0)
-        longer = self.forecast.iterations / self.iterations if self.forecast.arrives else 1.0
+
+        longer = 1.0
+        if self.forecast.arrives:
+            longer = self.forecast.iterations / self.iterations
         return {link: count * longer for link, count in getattr(self.rows[-1], what).items()}

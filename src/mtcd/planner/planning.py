@@ -12,6 +12,7 @@ from typing import Any
 from mtcd.config.build import Setup, resolved_yaml
 from mtcd.config.default_method import method_section
 from mtcd.config.schema import Config
+from mtcd.config.stop_schema import StopSection
 from mtcd.core.checks import check_number
 from mtcd.core.errors import ConfigError, MtcdError, NetworkError
 from mtcd.core.workers import Backend
@@ -66,13 +67,22 @@ class SettingsPlan:
         return self.links is not None
 
     @property
+    def per_unit(self) -> str:
+        """What follows a cost in a sentence; nothing where whole messages are charged."""
+        if self.costs.per == "message":
+            return ""
+        return f" per {self.costs.per}"
+
+    @property
     def saving(self) -> float | None:
         """How many times less than the config's own method; None where one of them never gets
         there."""
         if self.own is None or not self.chosen.arrives or not self.own.arrives:
             return None
         ours, own = self.chosen.objective, self.own.objective
-        return own / ours if ours > 0 else None
+        if ours <= 0:
+            return None
+        return own / ours
 
     def yaml(self) -> str:
         """The config to use, as a file that trains as it is."""
@@ -80,13 +90,20 @@ class SettingsPlan:
 
     def summary(self) -> dict[str, Any]:
         """Everything in plain values."""
+        own = None
+        if self.own is not None:
+            own = self.own.summary()
+        objective = "cost"
+        if self.by_time:
+            objective = "seconds"
+
         return {
             "target": self.target,
             "ratio": self.costs.ratio,
             "per": self.costs.per,
-            "objective": "seconds" if self.by_time else "cost",
+            "objective": objective,
             "chosen": self.chosen.summary(),
-            "own": None if self.own is None else self.own.summary(),
+            "own": own,
             "saving": self.saving,
             "candidates": [proposal.summary() for proposal in self.proposals],
             "seconds": self.seconds,
@@ -114,33 +131,43 @@ def plan(
     ``prefer`` orders the candidates that reach the target by another number, the least first. With
     a ``backend``, candidates race on workers, several at a time.
     """
-    target = target if target is not None else setup.stop.gap or TARGET
+    if target is None:
+        target = setup.stop.gap or TARGET
     check_number("target", target, above=0)
     check_number("budget", budget, above=0)
     if ratio is not None and links is not None:
         raise ConfigError("ratio and links are two ways to say what counts: give one of them.")
-    costs = setup.costs if ratio is None else replace(setup.costs, ratio=ratio)
+    costs = setup.costs
+    if ratio is not None:
+        costs = replace(costs, ratio=ratio)
+
+    # the budget is for pilots: neither f* nor the start of workers counts
     began = perf_counter()
     task = PlanTask.of(setup, target, costs, links)
     known = perf_counter()
     with hosting(backend, setup, task) as racing:
         ready = perf_counter()
         pilots, notes = _pilots(setup, task, racing, ready, budget, watch)
+
+    # two orders, both stable: cheapest first, then by how much of that was measured
     order = sorted(ranked(pilots), key=lambda pilot: pilot.cautious)
     if prefer is not None:
         order.sort(key=lambda pilot: (not pilot.forecast.arrives, prefer(Proposal.of(pilot))))
-    own = next((Proposal.of(pilot) for pilot in pilots if pilot.own), None)
-    chosen = order[0]
-    config, more = _config(setup, task, Proposal.of(chosen), ratio)
-    sharing = () if links is None else sharing_notes(links, links.has_server)
+    proposals = tuple(Proposal.of(pilot) for pilot in order)
+    own = next((proposal for proposal in proposals if proposal.own), None)
+    config, changed = _config(setup, task, proposals[0], ratio)
+
+    notes = (*setup.notes, *setup.data.notes, *notes, *changed)
+    if links is not None:
+        notes += sharing_notes(links, links.has_server)
     return SettingsPlan(
-        proposals=tuple(Proposal.of(pilot) for pilot in order),
+        proposals=proposals,
         own=own,
         target=target,
         costs=costs,
         links=links,
         config=config,
-        notes=(*setup.notes, *setup.data.notes, *notes, *more, *sharing),
+        notes=notes,
         seconds=perf_counter() - ready,
         optimum_seconds=known - began,
     )
@@ -154,24 +181,31 @@ def _pilots(
     own, notes = _own(setup, task, racing, served)
     resolved = resolve_stepsize(setup.method, task.smoothness)[0]
     space = Space(task.network, task.smoothness, resolved, task.problem.outputs, task.seed, served)
+    # on a large network, making all candidates would take longer than the budget
     methods = ordered(task, space.candidates(), began + SCREEN * budget)
+
     now = perf_counter()
     left = max(began + budget - now, LEAST * budget)
+    # a race has about log2(n) rungs: a candidate that stays to the end gets time on each of them
     most = max(
         FEWEST_PILOTS, affordable(task, racing.jobs * RACE * left / math.log2(len(methods) + 2))
     )
     if len(methods) > most:
         notes += (f"Time for {most} of {len(methods)} candidates: a larger budget tries more.",)
+
     pilots = own + [racing.make(task, method, False) for method in methods[:most]]
     if not pilots:
         raise NetworkError(
             "No method can work here: connect the network, or give links of a server."
         )
+
     race(pilots, now + RACE * left, watch, racing.advance)
     confirm(pilots, now + CONFIRM * left)
     if math.isinf(reached(pilots)):
         race_on(pilots, now + left, watch, racing.advance)
     second_chances(pilots, now + CHANCES * left)
+
+    # refining stops at a new leader that is only forecast, so the end confirms it
     refine(task, space, pilots, now + left, watch)
     confirm(pilots, now + left)
     return pilots, notes
@@ -182,42 +216,59 @@ def _own(
 ) -> tuple[list[Pilot], tuple[str, ...]]:
     """The config's own method, if it can work here; a note if not."""
     method, _ = resolve_stepsize(setup.method, task.smoothness)
-    if not served:
+    notes: tuple[str, ...] = ()
+    # without links for the server, a method with one cannot even be simulated
+    if served:
+        try:
+            # a trial: settings that do not fit the data or the network are refused here
+            method.parties(task.problem, task.network, task.seed)
+        except MtcdError as error:
+            return [], (f"The config's own method cannot work here. {error}",)
+    else:
         notes = ("The links have no server: only methods without one are considered.",)
-        return [racing.make(task, method, True)] if not method.has_server else [], notes
-    try:
-        method.parties(task.problem, task.network, task.seed)
-    except MtcdError as error:
-        return [], (f"The config's own method cannot work here. {error}",)
-    return [racing.make(task, method, True)], ()
+        if method.has_server:
+            return [], notes
+    return [racing.make(task, method, True)], notes
 
 
 def _config(
     setup: Setup, task: PlanTask, chosen: Proposal, ratio: float | None
 ) -> tuple[Config, tuple[str, ...]]:
     """The user's config with this method, and limits that let it reach the target."""
-    stop, notes = setup.config.stop.model_copy(update={"gap": task.target}), []
-    need = (
-        chosen.forecast.high if math.isfinite(chosen.forecast.high) else chosen.forecast.iterations
-    )
-    for name, length in (
-        ("iterations", 1),
-        ("epochs", chosen.method.timeline().epoch(task.problem.samples)),
-    ):
-        limit = getattr(stop, name)
-        if limit is not None and math.isfinite(need) and 2 * need > limit * length:
-            enough = math.ceil(2 * need / length)
-            notes.append(
-                f"stop.{name} was {limit:,}, too few for this method: it is {enough:,} now."
-            )
-            stop = stop.model_copy(update={name: enough})
+    stop = setup.config.stop.model_copy(update={"gap": task.target})
+    epoch = chosen.method.timeline().epoch(task.problem.samples)
+    enough, notes = _raised_limits(stop, chosen.forecast.latest, {"iterations": 1, "epochs": epoch})
+    stop = stop.model_copy(update=enough)
+
+    # money and time are the user's to give: these limits stay, with a note
     for name, value in (("cost", chosen.cost), ("seconds", chosen.compute_seconds)):
         limit = getattr(stop, name)
-        if limit is not None and math.isfinite(value) and value > limit:
+        if limit is not None and limit < value < math.inf:
             notes.append(f"stop.{name} is {limit:g}: training will end there, before the target.")
+
     update: dict[str, Any] = {"stop": stop}
     if planned(chosen.method).replaceable:  # otherwise it is the config's own
         update["method"] = method_section(chosen.method)
     if ratio is not None:
         update["costs"] = setup.config.costs.model_copy(update={"ratio": ratio})
     return setup.config.model_copy(update=update), tuple(notes)
+
+
+def _raised_limits(
+    stop: StopSection, need: float, lengths: dict[str, int]
+) -> tuple[dict[str, int], list[str]]:
+    """Limits of a training's length that are below twice the ``need`` iterations, raised to that;
+    ``lengths`` are the iterations of one unit of each limit."""
+    raised: dict[str, int] = {}
+    notes: list[str] = []
+    if math.isinf(need):
+        return raised, notes
+
+    for name, length in lengths.items():
+        limit = getattr(stop, name)
+        if limit is not None and limit * length < 2 * need:
+            raised[name] = math.ceil(2 * need / length)
+            notes.append(
+                f"stop.{name} was {limit:,}, too few for this method: it is {raised[name]:,} now."
+            )
+    return raised, notes

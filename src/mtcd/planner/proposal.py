@@ -36,25 +36,22 @@ class Proposal:
     def of(pilot: Pilot) -> Proposal:
         """From what was measured."""
         forecast = pilot.forecast
-        compute, wire = (
-            pilot.compute_rate * forecast.iterations,
-            pilot.wire_rate * forecast.iterations,
-        )
+        compute = forecast.until_target(pilot.compute_rate)
+        wall = None
+        if pilot.task.links is not None:
+            wall = forecast.until_target(pilot.wire_rate) + compute
+
         return Proposal(
             method=pilot.method,
             own=pilot.own,
             forecast=forecast,
-            gap=min((row.gap for row in pilot.rows if row.gap is not None), default=None),
+            gap=pilot.lowest_gap,
             messages=pilot.messages(),
             floats=pilot.floats(),
             costs=pilot.task.costs,
-            cost=pilot.cost_rate * forecast.iterations if forecast.arrives else math.inf,
-            compute_seconds=compute if forecast.arrives else math.inf,
-            wall_seconds=None
-            if pilot.task.links is None
-            else wire + compute
-            if forecast.arrives
-            else math.inf,
+            cost=forecast.until_target(pilot.cost_rate),
+            compute_seconds=compute,
+            wall_seconds=wall,
             status=pilot.status,
         )
 
@@ -71,12 +68,15 @@ class Proposal:
     @property
     def objective(self) -> float:
         """What the planner minimises: the cost, or with links the time."""
-        return self.cost if self.wall_seconds is None else self.wall_seconds
+        if self.wall_seconds is None:
+            return self.cost
+        return self.wall_seconds
 
     def cost_at(self, ratio: float) -> float:
         """The cost at the target, with another ``ratio``."""
         if not self.arrives:
             return math.inf
+        # what is sent does not depend on prices: the same messages at another price
         return replace(self.costs, ratio=ratio).of(self.costs.priced(self.messages, self.floats))
 
     def range_of(self, value: float) -> tuple[float, float]:
@@ -91,32 +91,40 @@ class Proposal:
     def label(self) -> str:
         """Settings in a few words, with the step size."""
         said = self.method.describe()
-        given = self.method.gradient_steps and not self.method.chooses_steps
-        return f"{said}, η={resolved_stepsize(self.method):.2g}" if given else said
+        if not self.method.gradient_steps or self.method.chooses_steps:
+            return said  # no step size that anybody set
+        return f"{said}, η={resolved_stepsize(self.method):.2g}"
 
     def summary(self) -> dict[str, Any]:
         """Plain values; null where the target is never reached."""
+        # JSON knows no infinity: it is null there
         low, high = self.range_of(self.objective)
         return {
             "method": self.label(),
             "kind": self.method.kind,
             "own": self.own,
-            "cost": _finite(self.cost),
-            "low": _finite(low),
-            "high": _finite(high),
+            "cost": finite_or_none(self.cost),
+            "low": finite_or_none(low),
+            "high": finite_or_none(high),
             "sure": self.forecast.sure,
-            "iterations": _finite(self.forecast.iterations),
-            "messages": {link: _finite(count) for link, count in self.messages.items()}
-            if self.arrives
-            else None,
-            "floats": {link: _finite(count) for link, count in self.floats.items()}
-            if self.arrives
-            else None,
-            "compute_seconds": _finite(self.compute_seconds),
-            "wall_seconds": None if self.wall_seconds is None else _finite(self.wall_seconds),
+            "iterations": finite_or_none(self.forecast.iterations),
+            "messages": self._at_target(self.messages),
+            "floats": self._at_target(self.floats),
+            "compute_seconds": finite_or_none(self.compute_seconds),
+            "wall_seconds": finite_or_none(self.wall_seconds),
             "gap": self.gap,
         }
 
+    def _at_target(self, by_link: dict[str, float]) -> dict[str, float | None] | None:
+        """Counts at the target. Where that is never reached, they are those of the pilot so far,
+        which nobody should take for a prediction."""
+        if not self.arrives:
+            return None
+        return {link: finite_or_none(count) for link, count in by_link.items()}
 
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+
+def finite_or_none(value: float | None) -> float | None:
+    """The value for JSON, which has neither infinity nor NaN."""
+    if value is None or not math.isfinite(value):
+        return None
+    return value

@@ -30,6 +30,8 @@ def confirm(pilots: Sequence[Pilot], until: float) -> None:
             leader.revive()
         elif leader.status is not None or math.isinf(leader.predicted):
             return
+
+        # as long again as so far: a better forecast may show another leader before that
         worked = leader.worked
         leader.advance(min(until, perf_counter() + max(BRIEF, worked)), reached(pilots))
         if leader.worked == worked:  # it has cost as much as the best, and is not there
@@ -42,6 +44,7 @@ def race_on(
     """If no pilot has reached the target: continue the best, and some without a forecast."""
     known = [pilot for pilot in ranked(pilots) if pilot.forecast.arrives]
     unknown = [pilot for pilot in pilots if pilot.forecast.sure == UNKNOWN]
+    # a forecast that is too early may hide the best of all
     contenders = known[:CONTENDERS] + unknown[:CONTENDERS]
     for pilot in contenders:
         pilot.revive()
@@ -56,21 +59,23 @@ def second_chances(pilots: Sequence[Pilot], until: float) -> None:
     The config's own comes first, then those of which nothing is known, then those that were
     dismissed on a forecast.
     """
+    # what is known least comes first: it may win by most
     order = sorted(pilots, key=lambda pilot: (not pilot.own, pilot.forecast.sure != UNKNOWN))
     for pilot in order:
-        best = reached(pilots)
+        best = reached(pilots)  # again for each, as the one before may have lowered it
         if math.isinf(best) or perf_counter() >= until:
             return
-        if pilot.status not in (None, "dismissed") or not (pilot.own or _may_win(pilot, best)):
-            continue
-        if pilot.status == "dismissed":
+        if pilot.status in (None, "dismissed") and _may_win(pilot, best):
             pilot.revive()
-        pilot.advance(until, best)
+            pilot.advance(until, best)
 
 
 def _may_win(pilot: Pilot, best: float) -> bool:
-    forecast = pilot.forecast
-    return forecast.sure == UNKNOWN or (forecast.arrives and pilot.rate * forecast.low < best)
+    if pilot.own:
+        return True  # it is what the recommendation is held against: better measured than forecast
+    if pilot.forecast.sure == UNKNOWN:
+        return True
+    return pilot.forecast.arrives and pilot.rate * pilot.forecast.low < best
 
 
 def refine(
@@ -85,10 +90,13 @@ def refine(
     leaders: dict[object, Pilot] = {}
     for pilot in ranked(pilots):
         if pilot.status == "converged":
+            # kinds that differ in the number of tokens only count as one: climbing changes it
             leaders.setdefault(kind(pilot.method)[:4], pilot)
     for leader in list(leaders.values())[:STARTS]:
         search.climb(leader)
+
     best: Pilot | None = ranked(pilots)[0]
+    # two settings changed at once: a better one may lie behind a worse one
     while best is not None and best.status == "converged":
         found = search.first_better(best, further)
         best = found and search.climb(found)
@@ -100,14 +108,11 @@ class HillClimb:
     def __init__(
         self, task: PlanTask, space: Space, pilots: list[Pilot], until: float, watch: Watch | None
     ) -> None:
-        self.task, self.space, self.pilots, self.until, self.watch = (
-            task,
-            space,
-            pilots,
-            until,
-            watch,
-        )
+        self.task, self.space = task, space
+        self.pilots = pilots
+        self.until, self.watch = until, watch
         self.began = perf_counter()
+        # by repr: equal settings are one method, however often they are made
         self.tried = {repr(pilot.method) for pilot in pilots}
 
     def climb(self, pilot: Pilot) -> Pilot:
@@ -123,27 +128,30 @@ class HillClimb:
         """The first setting around the current one that is better; None if none is, or time is
         up."""
         for method in around(self.space, current.method):
-            now = perf_counter()
-            if now >= self.until:
+            if perf_counter() >= self.until:
                 return None
             if repr(method) in self.tried:
                 continue
+
             self.tried.add(repr(method))
-            if self.watch is not None:
-                self.watch(
-                    f"around {current.method.describe()}",
-                    (now - self.began) / (self.until - self.began),
-                )
+            self._show(current)
             pilot = Pilot(self.task, method)
             self.pilots.append(pilot)
             if _improves(pilot, current, self.until):
                 return pilot
         return None
 
+    def _show(self, current: Pilot) -> None:
+        """Say around which setting is searched, and how much of the time has passed."""
+        if self.watch is not None:
+            passed = (perf_counter() - self.began) / (self.until - self.began)
+            self.watch(f"around {current.method.describe()}", passed)
+
 
 def _improves(pilot: Pilot, current: Pilot, until: float) -> bool:
     """Whether it reaches the target too, for less."""
     until = min(until, perf_counter() + max(BRIEF, PATIENCE * current.worked))
     pilot.advance(until, current.predicted)
+    # hundreds of neighbours are tried: parties of all of them would fill the memory
     pilot.release()
     return pilot.status == "converged" and pilot.predicted < BETTER * current.predicted

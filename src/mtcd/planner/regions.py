@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from mtcd.core.arrays import Array
 from mtcd.planner.forecast import ROUGH
 from mtcd.planner.planning import SettingsPlan
+from mtcd.planner.proposal import Proposal
 from mtcd.plots.styles import COLOURS, DASHES
 
 RATIOS = np.logspace(-1, 4, 251)
@@ -35,6 +36,7 @@ LEAST_SHARE = 0.06  # of the width, that a region must have to be named
 
 def regions_png(plan: SettingsPlan) -> bytes:
     """The picture, as a PNG file."""
+    # no pyplot: it keeps figures, and may look for a screen
     figure = Figure(figsize=(7.2, 4.6), layout="constrained")
     axes = figure.subplots()
     lines = family_costs(plan)
@@ -47,12 +49,12 @@ def regions_png(plan: SettingsPlan) -> bytes:
     axes.set_yscale("log")
     axes.set_xlim(RATIOS[0], RATIOS[-1])
     bottom, top = axes.get_ylim()
+    # room above the curves, in which the regions have their names
     axes.set_ylim(bottom, top * (top / bottom) ** HEADROOM)
     axes.set_xlabel(
         f"$R_C$: a client-server {plan.costs.per} costs as much as so many between clients"
     )
-    per = "" if plan.costs.per == "message" else f" per {plan.costs.per}"
-    axes.set_ylabel(f"predicted cost{per} to a gap of {plan.target:g}")
+    axes.set_ylabel(f"predicted cost{plan.per_unit} to a gap of {plan.target:g}")
     axes.set_title("The cheapest of each family; the background shows which one wins", fontsize=10)
     axes.grid(alpha=0.25)
     if lines:
@@ -70,17 +72,23 @@ def family_costs(plan: SettingsPlan) -> dict[str, Array]:
     have no line."""
     lines = {}
     for kind in LOOKS:
-        arriving = [
-            proposal
-            for proposal in plan.proposals
-            if proposal.method.kind == kind and proposal.arrives
-        ]
-        known = [proposal for proposal in arriving if proposal.forecast.sure != ROUGH]
-        arriving = known or arriving  # a rough forecast must not look like the best of many
-        costs = [[proposal.cost_at(ratio) for ratio in RATIOS] for proposal in arriving]
+        family = [proposal for proposal in plan.proposals if proposal.method.kind == kind]
+        costs = [_cost_line(proposal) for proposal in _credible(family)]
         if costs and np.max(costs) > 0:  # one client alone talks to nobody
             lines[kind] = np.min(costs, axis=0)
     return lines
+
+
+def _credible(proposals: list[Proposal]) -> list[Proposal]:
+    """Those that reach the target, without rough forecasts where there are better ones: of many
+    candidates the least rough one would look like the best."""
+    arriving = [proposal for proposal in proposals if proposal.arrives]
+    known = [proposal for proposal in arriving if proposal.forecast.sure != ROUGH]
+    return known or arriving
+
+
+def _cost_line(proposal: Proposal) -> list[float]:
+    return [proposal.cost_at(ratio) for ratio in RATIOS]
 
 
 def winners(lines: dict[str, Array]) -> list[tuple[str, float, float]]:
@@ -89,6 +97,7 @@ def winners(lines: dict[str, Array]) -> list[tuple[str, float, float]]:
         return []
     kinds = list(lines)
     best = np.argmin(np.stack(list(lines.values())), axis=0)
+    # a region ends half way to the next R_C, on the logarithmic axis, so that none overlap
     edges = [RATIOS[0], *np.sqrt(RATIOS[1:] * RATIOS[:-1]), RATIOS[-1]]
     regions = []
     for winner, places in groupby(range(len(RATIOS)), key=lambda i: int(best[i])):
@@ -101,6 +110,7 @@ def _shade(axes: Axes, lines: dict[str, Array]) -> None:
     for kind, start, end in winners(lines):
         axes.axvspan(start, end, color=LOOKS[kind][0], alpha=0.10, linewidth=0)
         share = math.log(end / start) / math.log(RATIOS[-1] / RATIOS[0])
+        # in a narrow region, a name would lie over its neighbours
         if share >= LEAST_SHARE:
             middle = math.sqrt(start * end)
             axes.text(
@@ -122,9 +132,10 @@ def _mark(axes: Axes, plan: SettingsPlan) -> None:
     """The R_C asked for, and the one that was chosen."""
     ratio, cost = plan.costs.ratio, plan.chosen.cost_at(plan.costs.ratio)
     axes.axvline(ratio, color="#7F7F7F", linewidth=1.0, linestyle=(0, (2, 2)))
-    if plan.chosen.arrives and cost > 0:
-        why = " for the wall-clock" if plan.by_time else ""
-        label = f"proposed{why}, at $R_C$ = {ratio:g}"
+    if plan.chosen.arrives and cost > 0:  # a cost of 0 has no place on a logarithmic axis
+        label = f"proposed, at $R_C$ = {ratio:g}"
+        if plan.by_time:
+            label = f"proposed for the wall-clock, at $R_C$ = {ratio:g}"
         axes.plot(
             [ratio],
             [cost],

@@ -47,6 +47,7 @@ class Machine:
     process_mb: float = 93.0
 
     def __post_init__(self) -> None:
+        # 0 is possible: one machine, or a model without latency
         check_number("latency_ms", self.latency_ms)
         check_whole("cores", self.cores)
         for name in ("bandwidth_mbps", "server_mbps", "memory_gb"):
@@ -61,12 +62,16 @@ class Machine:
         Machine(latency_ms=0.5, bandwidth_mbps=1000.0, server_mbps=1000.0, cores=4, memory_gb=8.0,
         process_mb=93.0)
         """
-        kinds = {one.name: int if one.name == "cores" else float for one in fields(Machine)}
+        # a core that is not whole is refused here, where the user's own text can be shown
+        kinds: dict[str, type[float]] = {one.name: float for one in fields(Machine)}
+        kinds["cores"] = int
+
         given: dict[str, float] = {}
         for setting in settings:
             name, _, text = setting.partition("=")
             if name not in kinds:
                 raise ConfigError(f"--machine: {name!r} is not known; {did_you_mean(name, kinds)}")
+
             try:
                 given[name] = kinds[name](text)
             except ValueError:
@@ -112,7 +117,9 @@ class Prediction:
     @property
     def limit(self) -> str:
         """The resource that gives out first."""
-        return max(self.parts, key=lambda name: self.parts[name]) if self.fits else "memory"
+        if not self.fits:
+            return "memory"
+        return max(self.parts, key=lambda name: self.parts[name])
 
 
 def placed(network: Network, machines: int) -> list[int]:
@@ -122,6 +129,7 @@ def placed(network: Network, machines: int) -> list[int]:
     if machines >= K:
         return list(range(K))
     try:
+        # connected groups: most hops then stay on a machine
         groups = find_clusters(network, machines)
     except MtcdError:  # more components than machines
         return [k * machines // K for k in range(K)]
@@ -139,31 +147,26 @@ def predict(
     counted once."""
     check_whole("machines", machines)
     K, where = work.network.size, work.placement(machines)
-    used = min(machines, K)
-    bits = (
-        8.0
-        * BYTES
-        * work.outputs
-        * (work.samples if method.batch is None else _batch(method, work))
-    )
+    used = min(machines, K)  # a client is on one machine, so that more stay empty
+    bits = 8.0 * BYTES * work.outputs * Batches(work.samples, method.batch, work.seed).length
     link, served = bits / (machine.bandwidth_mbps * 1e6), bits / (machine.server_mbps * 1e6)
     latency = machine.latency_ms / 1e3
     busy = _parallel(method, K) / (used * machine.cores)
+
     parts = {COMPUTE: compute * max(1.0, busy), LATENCY: 0.0, LINK: 0.0, SERVER: 0.0}
-    if used > 1:
+    if used > 1:  # on one machine nothing is sent over a network
         waits, messages = _crossing(method, work, where)
         parts[LATENCY], parts[LINK] = waits * latency, messages * link
         if method.has_server:
             handled, rounds = _served(method, K)
             parts[SERVER] = handled * served
+            # two latencies a round: there and back, whatever the bandwidth
             parts[LATENCY] += rounds * latency
+
+    # columns are taken to be spread evenly: the machine with most clients needs most memory
     most = max(Counter(where).values()) / K
     memory = (work.data_bytes * most + machine.process_mb * 2**20) / 2**30
     return Prediction(machines, parts, memory, memory <= machine.memory_gb)
-
-
-def _batch(method: Method, work: Work) -> int:
-    return Batches(work.samples, method.batch, work.seed).length
 
 
 def _parallel(method: Method, K: int) -> int:
@@ -171,10 +174,12 @@ def _parallel(method: Method, K: int) -> int:
     if not isinstance(method, MTCD):
         return K
     if method.hops is None:
+        return 1  # STCD
+    if method.tokens is not None:
+        return method.tokens
+    if method.clusters is None or isinstance(method.clusters, str):
         return 1
-    return method.tokens or (
-        1 if method.clusters is None or isinstance(method.clusters, str) else len(method.clusters)
-    )
+    return len(method.clusters)  # a token each
 
 
 def _served(method: Method, K: int) -> tuple[float, float]:
@@ -194,14 +199,21 @@ def _crossing(method: Method, work: Work, where: list[int]) -> tuple[float, floa
     if isinstance(method, MTCD):
         hops = _walked(method, work, where)
         return hops, hops
+    # other methods know themselves who sends to whom
     return planned(method).crossings(method, work.network, where)
 
 
 def _walked(method: MTCD, work: Work, where: list[int]) -> float:
     """The share of hops that lead to another machine: the walks are followed."""
     plan = method.with_stepsize(1.0).plan(work.samples, work.outputs, work.network, work.seed)
-    tokens = min(plan.tokens, MOST_FOLLOWED)
-    hops = FOLLOWED if plan.hops is None else min(FOLLOWED, max(1, plan.hops - 1))
-    ways = [way_of(plan, token, 0, hops) for token in range(tokens)]
-    steps = [where[a] != where[b] for way in ways for a, b in pairwise(way)]
-    return sum(steps) / len(steps) if steps else 0.0
+    hops = FOLLOWED
+    if plan.hops is not None:
+        # of S visits, the first is reached from the server: S - 1 moves lie between them
+        hops = min(FOLLOWED, max(1, plan.hops - 1))
+
+    steps = crossing = 0
+    for token in range(min(plan.tokens, MOST_FOLLOWED)):
+        for sender, to in pairwise(way_of(plan, token, 0, hops)):
+            steps += 1
+            crossing += where[sender] != where[to]
+    return crossing / steps

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from itertools import zip_longest
+from operator import itemgetter
 from time import perf_counter
 
 import numpy as np
@@ -38,22 +39,34 @@ MEMORY = 1e9  # bytes that the matrices of all pilots may take together
 def score(task: PlanTask, method: Method) -> float:
     """Progress per unit of cost, or of time on the wire."""
     way = task.travel(method)
-    price = task.iteration_cost(method) if way.wire is None else way.wire
-    if method.stepsize is None:
-        done = CONJUGATE
-    elif not method.gradient_steps:
-        done = PRIMAL_DUAL
-    elif method.chooses_steps:
-        done = 1.0
-    else:
-        curvature = float(task.smoothness.blocks.mean())
-        done = 1.0 - (1.0 - min(1.0, resolved_stepsize(method) * curvature)) ** method.local_updates
+    price = way.wire
+    if price is None:
+        price = task.iteration_cost(method)
+
+    done = _achieved(task, method)
     if method.acceleration is not None:
         done *= ACCELERATED
     if isinstance(method, MTCD):
         rule = RULES[method.combine_rule]
-        done *= 1.0 if rule.server_chooses else rule().weight(1, max(1, way.parallel))
+        if not rule.server_chooses:
+            # a sync keeps w of each token's progress; weights that minimise f keep it all
+            done *= rule().weight(1, max(1, way.parallel))
     return way.distinct * done / max(price, 1e-12)
+
+
+def _achieved(task: PlanTask, method: Method) -> float:
+    """What a visit achieves, as a part of what can be achieved at a client."""
+    if method.stepsize is None:
+        return CONJUGATE
+    if not method.gradient_steps:
+        return PRIMAL_DUAL
+    if method.chooses_steps:
+        return 1.0
+
+    # Q gradient steps on a quadratic of the mean curvature
+    curvature = float(task.smoothness.blocks.mean())
+    step = min(1.0, resolved_stepsize(method) * curvature)
+    return 1.0 - (1.0 - step) ** method.local_updates
 
 
 def kind(method: Method) -> tuple[object, ...]:
@@ -74,31 +87,35 @@ def ordered(task: PlanTask, methods: Iterable[Method], until: float) -> list[Met
     for method in methods:
         try:
             kinds[kind(method)].append((score(task, method), method))
-        except MtcdError:
+        except MtcdError:  # it cannot work here
             continue
+        # what was made so far is enough to begin with
         if perf_counter() > until:
             break
-    columns = [sorted(found, key=_points, reverse=True) for found in kinds.values()]
-    rows = [_best_first(row) for row in zip_longest(*columns)]
-    in_turn = [method for row in rows for _, method in row]
+
+    # the best of each kind, then the second best of each ...: the kinds are the columns
+    in_turn: list[Method] = []
+    columns = [_best_first(found) for found in kinds.values()]
+    for row in zip_longest(*columns):
+        in_turn += [method for _, method in _best_first(filter(None, row))]
+
     # of each family, the one that comes first
     firsts = {method.kind: method for method in reversed(in_turn)}
     return [*firsts.values(), *(method for method in in_turn if firsts[method.kind] is not method)]
 
 
-def _points(entry: tuple[float, Method]) -> float:
-    return entry[0]
-
-
-def _best_first(row: Iterable[tuple[float, Method] | None]) -> list[tuple[float, Method]]:
-    return sorted((entry for entry in row if entry is not None), key=_points, reverse=True)
+def _best_first(scored: Iterable[tuple[float, Method]]) -> list[tuple[float, Method]]:
+    return sorted(scored, key=itemgetter(0), reverse=True)
 
 
 def affordable(task: PlanTask, seconds: float) -> int:
     """For how many pilots there is time, if each is to pass all clients a few times; and memory."""
     problem = task.problem
-    first, later = (min(times) for times in zip(*(_visits(task) for _ in range(3)), strict=True))
-    pilot = len(problem.blocks) * (first + PASSES * later)
+    # the least of three: whatever else the machine does only makes a visit longer
+    firsts, laters = zip(_visits(task), _visits(task), _visits(task), strict=True)
+    pilot = len(problem.blocks) * (min(firsts) + PASSES * min(laters))
+
+    # each client of a pilot may keep the Gram matrix of its block, over rows or columns
     matrices = sum(8.0 * min(block.shape) ** 2 for block in problem.blocks)
     return int(min(seconds / pilot, MEMORY / matrices))
 
@@ -106,12 +123,13 @@ def affordable(task: PlanTask, seconds: float) -> int:
 def _visits(task: PlanTask) -> tuple[float, float]:
     """Seconds of two visits to the client with most columns: at the first, it gets ready."""
     problem = task.problem
-    client = problem.client(
-        max(range(len(problem.blocks)), key=lambda k: problem.blocks[k].shape[1])
-    )
+    widest = max(range(len(problem.blocks)), key=lambda k: problem.blocks[k].shape[1])
+    client = problem.client(widest)
     theta, aggregate = client.initial(), np.zeros(problem.labels.shape)
+
     began = perf_counter()
     updates = LocalUpdates(VISIT, 1.0 / float(task.smoothness.blocks.max()))
+    # the first visit: the client prepares for all that follow
     theta = client.local_update(theta, aggregate, updates)
     between = perf_counter()
     client.local_update(theta, aggregate, updates)

@@ -35,9 +35,14 @@ class Simulation:
         """Seconds per iteration, without the first measured ones, in which parties prepare for
         their first visit."""
         rows = self.run.history.rows
-        middle = rows[len(rows) // 2] if len(rows) > 2 else rows[0]
+        middle = rows[0]
+        if len(rows) > 2:
+            middle = rows[len(rows) // 2]
+
         done = rows[-1].iteration - middle.iteration
-        return (rows[-1].seconds - middle.seconds) / done if done else None
+        if not done:
+            return None
+        return (rows[-1].seconds - middle.seconds) / done
 
     def seconds_to(self, gap: float) -> float | None:
         """When the gap was reached: between two measurements, in proportion to its logarithm; None
@@ -45,47 +50,53 @@ class Simulation:
         for before, after in pairwise(self.run.history.rows):
             if before.gap is None or after.gap is None:
                 return None
-            if after.gap <= gap:
-                if not (before.gap > gap and after.gap > 0):
-                    return after.seconds
-                part = math.log(before.gap / gap) / math.log(before.gap / after.gap)
-                return before.seconds + part * (after.seconds - before.seconds)
+            if after.gap > gap:
+                continue
+            if before.gap <= gap or after.gap <= 0:
+                # reached at the start already, or a gap of 0, which has no logarithm
+                return after.seconds
+
+            part = math.log(before.gap / gap) / math.log(before.gap / after.gap)
+            return before.seconds + part * (after.seconds - before.seconds)
         return None
 
     def _name(self, party: int) -> str:
-        return SERVER if party < 0 else self.clients[party]
+        """The name of a party; the server is -1 in messages, and K at the ends of links."""
+        if party in (-1, len(self.clients)):
+            return SERVER
+        return self.clients[party]
+
+    def _busiest_first(self, rows: list[dict[str, Any]]) -> Rows:
+        """The rows in order, with ``busy``, the share of the whole time."""
+        total = self.seconds or math.inf  # a share of 0 where no time has passed
+        for row in rows:
+            row["busy"] = row["seconds"] / total
+        return Rows(sorted(rows, key=lambda row: -row["seconds"]))
 
     def link_rows(self) -> Rows:
         """A row for each link that was used, the busiest first; ``busy`` is the share of the
         time."""
-        total = self.seconds or math.inf
-        rows: list[dict[str, Any]] = [
-            {
-                "from": self._name(link[0]),
-                "to": self._name(link[1]),
+        rows: list[dict[str, Any]] = []
+        for link, seconds in self.use.sending.items():
+            sender, to = link
+            row = {
+                "from": self._name(sender),
+                "to": self._name(to),
                 "messages": self.use.messages[link],
                 "seconds": seconds,
-                "busy": seconds / total,
+                "busy": 0.0,  # until all are known; the order of columns is that of this row
                 "queued_seconds": self.use.queueing[link],
             }
-            for link, seconds in self.use.sending.items()
-        ]
-        return Rows(sorted(rows, key=lambda row: -row["seconds"]))
+            rows.append(row)
+        return self._busiest_first(rows)
 
     def interface_rows(self) -> Rows:
         """A row for each limited interface that was used, the busiest first; ``busy`` is the share
         of the time that its messages would have taken at its full rate."""
-        total = self.seconds or math.inf
-        rows: list[dict[str, Any]] = [
-            {
-                "host": SERVER if host == len(self.clients) else self.clients[host],
-                "direction": direction,
-                "seconds": seconds,
-                "busy": seconds / total,
-            }
-            for (host, direction), seconds in self.use.carrying.items()
-        ]
-        return Rows(sorted(rows, key=lambda row: -row["seconds"]))
+        rows: list[dict[str, Any]] = []
+        for (host, direction), seconds in self.use.carrying.items():
+            rows.append({"host": self._name(host), "direction": direction, "seconds": seconds})
+        return self._busiest_first(rows)
 
     @property
     def busiest_party(self) -> tuple[str, float]:
@@ -93,24 +104,27 @@ class Simulation:
         party, seconds = max(
             self.use.computing.items(), key=lambda item: item[1], default=(-1, 0.0)
         )
-        return self._name(party), seconds / self.seconds if self.seconds else 0.0
+        return self._name(party), seconds / (self.seconds or math.inf)
 
     def summary(self, target: float | None) -> dict[str, Any]:
         """What was simulated, as plain values that JSON has."""
         party, share = self.busiest_party
-        links, interfaces = self.link_rows(), self.interface_rows()
+        to_target = None
+        if target is not None:
+            to_target = self.seconds_to(target)
+
         return {
             "status": self.run.status,
             "seconds": self.seconds,
             "seconds_per_iteration": self.per_iteration,
-            "seconds_to_target": None if target is None else self.seconds_to(target),
+            "seconds_to_target": to_target,
             "target": target,
             "iterations": self.run.final.iteration,
             "objective": self.run.final.objective,
             "gap": self.run.final.gap,
             "busiest_party": {"party": party, "busy": share},
-            "busiest_link": links[0] if links else None,
-            "busiest_interface": interfaces[0] if interfaces else None,
+            "busiest_link": next(iter(self.link_rows()), None),
+            "busiest_interface": next(iter(self.interface_rows()), None),
         }
 
 
@@ -125,10 +139,12 @@ def simulate(
     """
     if visit_seconds is not None:
         check_number("visit_seconds", visit_seconds)
+    # refused here: the engine would wait for a message that takes NaN seconds
     if setup.method.has_server and not links.has_server:
         raise NetworkError(
             "The method has a server, but the links have none: add a row such as server,*,40,50."
         )
     engine = VirtualTime(links, visit_seconds)
+    # the training itself is not changed: only its engine has another clock
     run = replace(setup, engine=engine).train(watch)
     return Simulation(run, engine.use, setup.network.clients)

@@ -7,7 +7,7 @@ DCPA and Tree-CG.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from mtcd.methods.method import Method
@@ -48,6 +48,7 @@ def travel(
 ) -> Travel:
     """Follow the method's messages for a while."""
     K = network.size
+    # walks are followed, as the next client is drawn; others send the same in every round
     if isinstance(method, MTCD):
         return _roams(method.plan(samples, outputs, network, seed), K, links)
     if links is None:
@@ -60,36 +61,45 @@ def travel(
 
 def _roams(plan: Plan, K: int, links: Links | None) -> Travel:
     if plan.hops is None:
-        way = way_of(plan, 0, 0, HOPS)
-        piece = min(2 * K, HOPS)
-        pieces = [set(way[i : i + piece]) for i in range(0, HOPS - piece + 1, piece)]
-        distinct = sum(map(len, pieces)) / (len(pieces) * piece)
-        if links is None:
-            return Travel(distinct, None, 1)
-        seconds, latency = (
-            _on_the_way(links, way, floats) / (len(way) - 1) for floats in (plan.floats, 0)
-        )
-        return Travel(distinct, seconds, 1, latency, plan.floats)
+        return _lone_token(plan, K, links)
 
-    shared = links is not None and links.interfaces is not None
-    least = FEWEST if shared else LEAST
+    least = LEAST
+    if links is not None and links.interfaces is not None:
+        least = FEWEST
     followed = min(plan.hops, max(least, HOPS // plan.tokens))  # of a very long way, the beginning
     rounds = max(1, min(ROAMS, HOPS // (followed * plan.tokens)))
+
     distinct, wire, latency = 0, 0.0, 0.0
     for t in range(rounds):
+        # a cluster whose clients have all left has no token
         roaming = [token for token in range(plan.tokens) if plan.roaming.first(token, t) != NOWHERE]
         ways = [way_of(plan, token, t, followed - 1) for token in roaming]
         distinct += len(set().union(*ways))
-        wire += 0.0 if links is None else _sync(plan, ways, links, 1)
-        latency += 0.0 if links is None else _sync(plan, ways, links, 0)
-    each = rounds * plan.hops
-    return Travel(
-        distinct / each,
-        None if links is None else wire / each,
-        plan.tokens,
-        latency / each,
-        plan.floats,
+        if links is not None:
+            wire += _sync(plan, ways, links, 1)
+            latency += _sync(plan, ways, links, 0)
+
+    hops = rounds * plan.hops  # histories count a hop of every token as an iteration
+    found = Travel(distinct / hops, None, plan.tokens, latency / hops, plan.floats)
+    if links is None:
+        return found
+    return replace(found, wire=wire / hops)
+
+
+def _lone_token(plan: Plan, K: int, links: Links | None) -> Travel:
+    """STCD: one token that never stops."""
+    way = way_of(plan, 0, 0, HOPS)
+    # two tours or so: over the whole way, every walk has been everywhere
+    piece = min(2 * K, HOPS)
+    pieces = [set(way[i : i + piece]) for i in range(0, HOPS - piece + 1, piece)]
+    distinct = sum(map(len, pieces)) / (len(pieces) * piece)
+    if links is None:
+        return Travel(distinct, None, 1)
+
+    seconds, latency = (
+        _on_the_way(links, way, floats) / (len(way) - 1) for floats in (plan.floats, 0)
     )
+    return Travel(distinct, seconds, 1, latency, plan.floats)
 
 
 def way_of(plan: Plan, token: int, t: int, hops: int) -> list[int]:
@@ -113,7 +123,9 @@ def _sync(plan: Plan, ways: list[list[int]], links: Links, full: int) -> float:
     ``full`` 0: were all messages empty.
     """
     server, floats = links.server, full * plan.floats
-    down, up = full * plan.batches.length * plan.outputs, floats if plan.batches.size is None else 0
+    down, up = full * plan.batches.length * plan.outputs, floats
+    if plan.batches.size is not None:
+        up = 0  # all clients upload after the roam instead
     longer = ((plan.hops or 1) - 1) / max(1, len(ways[0]) - 1)  # than what was followed
 
     legs: list[Leg] = []
@@ -121,6 +133,7 @@ def _sync(plan: Plan, ways: list[list[int]], links: Links, full: int) -> float:
         sent = len(legs)
         legs.append(Leg((server, way[0]), down))
         legs += _chain(way, floats, first=len(legs), after=(sent,), repeats=longer)
+        # from where it is after its last hop, which need not be the client that it started from
         legs.append(Leg((way[-1], server), up, after=(len(legs) - 1,)))
 
     slowest = seconds_of(legs, links)

@@ -65,6 +65,7 @@ class Transfers:
 
     def start(self, transfer: Transfer) -> None:
         """Send a message now, or as soon as its link is free."""
+        # a link carries one message at a time in each direction, as a connection of TCP does
         if transfer.link in self._active:
             self._waiting.setdefault(transfer.link, deque()).append(transfer)
         else:
@@ -112,6 +113,7 @@ class Transfers:
         if not self._changed:
             return
 
+        # what the link itself allows, were its hosts not busy with others
         own = {link: 1.0 / self.links.seconds_per_float(*link) for link in self._active}
         rates = fair_rates(self._active, own, self.interfaces)
         for link, transfer in self._active.items():
@@ -142,50 +144,73 @@ def seconds_of(legs: Sequence[Leg], links: Links) -> float:
     if links.interfaces is None:
         return _unhindered(legs, links)
 
-    transfers = Transfers(links)
-    missing = [len(leg.after) for leg in legs]
-    followers: list[list[int]] = [[] for _ in legs]
-    for number, leg in enumerate(legs):
-        for before in leg.after:
-            followers[before].append(number)
+    return _Sharing(legs, links).end()
 
-    # time, position, whether it is sent or arrives
-    events: list[tuple[float, int, bool]] = []
-    for number, count in enumerate(missing):
-        if count == 0:
-            heapq.heappush(events, (0.0, number, True))
 
-    end = 0.0
-    while events or transfers.under_way():
-        ends = transfers.next_end()
-        if not events or ends <= events[0][0]:
-            transfers.advance(ends)
-            number = transfers.finish().payload
-            latency = legs[number].repeats * links.latency_of(*legs[number].link)
-            heapq.heappush(events, (transfers.now + latency, number, False))
-            continue
+class _Sharing:
+    """Messages that wait for others, over links that share bandwidth: a simulation of them."""
 
-        time, number, sent = heapq.heappop(events)
-        transfers.advance(time)
-        transfers.now = max(transfers.now, time)
-        leg = legs[number]
-        if sent:
-            if leg.link[0] == leg.link[1]:
-                heapq.heappush(events, (time, number, False))
-            elif leg.floats == 0:
-                latency = leg.repeats * links.latency_of(*leg.link)
-                heapq.heappush(events, (time + latency, number, False))
+    def __init__(self, legs: Sequence[Leg], links: Links) -> None:
+        self.legs, self.links = legs, links
+        self.transfers = Transfers(links)
+        # time, position, whether it is sent or arrives
+        self.events: list[tuple[float, int, bool]] = []
+        self.missing = [len(leg.after) for leg in legs]
+        self.followers: list[list[int]] = [[] for _ in legs]
+        for number, leg in enumerate(legs):
+            for before in leg.after:
+                self.followers[before].append(number)
+
+    def end(self) -> float:
+        """When the last of them arrives."""
+        for number, leg in enumerate(self.legs):
+            if not leg.after:
+                heapq.heappush(self.events, (0.0, number, True))
+
+        end = 0.0
+        while self.events or self.transfers.under_way():
+            ends = self.transfers.next_end()
+            if not self.events or ends <= self.events[0][0]:
+                self.transfers.advance(ends)
+                self._arrives_later(self.transfers.now, self.transfers.finish().payload)
+                continue
+
+            time, number, sent = heapq.heappop(self.events)
+            self.transfers.advance(time)
+            # with nothing under way, time passes only here
+            self.transfers.now = max(self.transfers.now, time)
+            if sent:
+                self._send(time, number)
             else:
-                transfers.start(Transfer(leg.link, leg.floats * leg.repeats, time, number))
-            continue
+                end = max(end, time)
+                self._release_followers(time, number)
 
-        end = max(end, time)
-        for follower in followers[number]:
-            missing[follower] -= 1
-            if missing[follower] == 0:
-                heapq.heappush(events, (time, follower, True))
+        return end
 
-    return end
+    def _send(self, time: float, number: int) -> None:
+        leg = self.legs[number]
+        sender, to = leg.link
+        if sender == to:
+            heapq.heappush(self.events, (time, number, False))
+        elif leg.floats == 0:
+            self._arrives_later(time, number)
+        else:
+            floats = leg.floats * leg.repeats
+            self.transfers.start(Transfer(leg.link, floats, time, number))
+
+    def _arrives_later(self, time: float, number: int) -> None:
+        """What has left its link arrives a latency later; a leg that stands for several messages in
+        a row waits as often."""
+        leg = self.legs[number]
+        latency = leg.repeats * self.links.latency_of(*leg.link)
+        heapq.heappush(self.events, (time + latency, number, False))
+
+    def _release_followers(self, time: float, number: int) -> None:
+        """Send the messages for which this was the last one to wait for."""
+        for follower in self.followers[number]:
+            self.missing[follower] -= 1
+            if self.missing[follower] == 0:
+                heapq.heappush(self.events, (time, follower, True))
 
 
 def _unhindered(legs: Sequence[Leg], links: Links) -> float:

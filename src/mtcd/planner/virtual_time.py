@@ -87,6 +87,7 @@ class SimulatedQueue(deque[Message]):
         return bool(self._events)
 
     def __iter__(self) -> Iterator[Message]:
+        # not by message, which has no order: time and number decide
         return (message for *_, message in sorted(self._events, key=lambda event: event[:2]))
 
     def extend(self, messages: Iterable[Message]) -> None:
@@ -96,6 +97,7 @@ class SimulatedQueue(deque[Message]):
 
     def append(self, message: Message) -> None:
         """A party sends it, as soon as it has processed what it received."""
+        # not yet on its way: it first waits until its sender is done
         self._push(self.free.get(message.sender, self.now), True, message)
 
     def popleft(self) -> Message:
@@ -114,16 +116,17 @@ class SimulatedQueue(deque[Message]):
 
     def _arrival(self, message: Message, sent: float) -> float:
         link = message.sender, message.to
-        if link[0] == link[1]:
+        if message.sender == message.to:
             return sent
-        begins = max(sent, self._link_free.get(link, 0.0)) if message.floats else sent
-        wide = self.ledger.float_bytes / WIDE_BYTES
-        takes = (
-            message.floats * wide * self.links.seconds_per_float(*link) if message.floats else 0.0
-        )
-        if message.floats:
-            self._link_free[link] = begins + takes
-            self.use.count(link, takes, begins - sent)
+        if not message.floats:
+            # it neither waits for its link nor holds up others, and is not counted as use of it
+            return sent + self.links.latency_of(*link)
+
+        begins = max(sent, self._link_free.get(link, 0.0))
+        wide = self.ledger.float_bytes / WIDE_BYTES  # a float32 takes half the time
+        takes = message.floats * wide * self.links.seconds_per_float(*link)
+        self._link_free[link] = begins + takes
+        self.use.count(link, takes, begins - sent)
         return begins + takes + self.links.latency_of(*link)
 
 
@@ -148,6 +151,8 @@ class SharedQueue(SimulatedQueue):
     def popleft(self) -> Message:
         """The next message to arrive."""
         while True:
+            # a transfer that ends first frees bandwidth, which moves the ends of all others: they
+            # are no events in the heap, but asked for anew
             ends = self.transfers.next_end()
             if not self._events or ends <= self._events[0][0]:
                 self.transfers.advance(ends)
@@ -156,6 +161,7 @@ class SharedQueue(SimulatedQueue):
 
             time, _, sent, message = heapq.heappop(self._events)
             self.transfers.advance(time)
+            # nothing is under way while all parties compute: time then passes by itself
             self.transfers.now = max(self.transfers.now, time)
             if not sent:
                 self.now = time
@@ -191,7 +197,11 @@ class _Timed(Party):
         timeline, use = self.engine.timeline, self.engine.use
         began = thread_time()
         sends = self.party.receive(message)
-        took = thread_time() - began if self.engine.visit_seconds is None else self._given(message)
+        took = thread_time() - began
+        if self.engine.visit_seconds is not None:
+            took = self._given(message)
+
+        # a message that finds its receiver busy waits until the earlier ones are processed
         done = max(timeline.now, timeline.free.get(self.number, 0.0)) + took
         timeline.free[self.number] = done
         use.computing[self.number] = use.computing.get(self.number, 0.0) + took
@@ -199,7 +209,9 @@ class _Timed(Party):
         return sends
 
     def _given(self, message: Message) -> float:
-        return float(self.engine.visit_seconds or 0.0) if message.floats else 0.0
+        if not message.floats:  # as when it is measured: next to nothing
+            return 0.0
+        return float(self.engine.visit_seconds or 0.0)
 
 
 class VirtualTimeEngine(LocalEngine):
@@ -208,17 +220,19 @@ class VirtualTimeEngine(LocalEngine):
     def __init__(self, settings: VirtualTime, parties: Parties, ledger: Ledger) -> None:
         super().__init__(parties, ledger)
         self.visit_seconds, self.use = settings.visit_seconds, settings.use
-        shared = getattr(settings.links, "interfaces", None) is not None
-        timeline = SharedQueue if shared else SimulatedQueue
-        self.timeline: SimulatedQueue = timeline(settings.links, ledger, self.use)
+        self.timeline = SimulatedQueue(settings.links, ledger, self.use)
+        if getattr(settings.links, "interfaces", None) is not None:
+            self.timeline = SharedQueue(settings.links, ledger, self.use)
         self.seconds = 0.0
+        # the local engine makes its queue by this: here, one that orders messages by time
         self.queue = lambda: self.timeline
 
     def receivers(self) -> dict[int, Party | None]:
-        return {
-            k: None if party is None else _Timed(k, party, self)
-            for k, party in super().receivers().items()
-        }
+        timed: dict[int, Party | None] = dict(super().receivers())
+        for number, party in timed.items():
+            if party is not None:
+                timed[number] = _Timed(number, party, self)
+        return timed
 
 
 @dataclass(frozen=True, eq=False)

@@ -50,6 +50,11 @@ class Style:
         }
 
 
+def curve_style(number: int) -> dict[str, Any]:
+    """Colour and dashes of the curve with this number, as Matplotlib takes them."""
+    return {"color": COLOURS[number % len(COLOURS)], "linestyle": DASHES[number % len(DASHES)]}
+
+
 def plain(text: str) -> str:
     """Text of a user's, in which a dollar is a dollar and not the start of a formula."""
     return text.replace("$", r"\$")

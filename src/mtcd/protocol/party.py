@@ -15,9 +15,10 @@ from typing import Annotated, Any, NamedTuple, Protocol, TypeVar, overload
 
 from mtcd.core.arrays import Array
 from mtcd.protocol.batches import Batches
-from mtcd.protocol.codec.arrays import AggregateField, FusionField
+from mtcd.protocol.codec.arrays import AggregateField, SharedField
 from mtcd.protocol.codec.fields import Optional
-from mtcd.protocol.codec.payloads import Payload, payload, stored
+from mtcd.protocol.codec.payloads import Payload, payload
+from mtcd.protocol.codec.stored import stored
 from mtcd.protocol.codec.types import Count, Iteration, Number, Parameters
 from mtcd.protocol.model import EpochLoss, Theta
 from mtcd.protocol.state import Snapshot, Stateful
@@ -49,7 +50,10 @@ class Message:
 def send(sender: int, to: int, payload: Payload, hop: bool = False) -> Message:
     """A message with this payload and its size; with ``hop``, the paper charges a hop for it."""
     floats = payload.floats
-    return Message(sender, to, payload, floats, floats if hop else 0)
+    hop_floats = 0
+    if hop:
+        hop_floats = floats
+    return Message(sender, to, payload, floats, hop_floats)
 
 
 @payload(11, "s>m c>m")
@@ -66,12 +70,12 @@ class Progress(Payload):
     hop: Count
     t: Iteration
     aggregate: Annotated[
-        Array | None, Optional(AggregateField(), lambda bounds: bounds.split is None)
+        Array | None, Optional(AggregateField(), lambda bounds: bounds.tensors is None)
     ]
     penalty: Number
     parameters: Annotated[
         Sequence[Any] | None,
-        Optional(FusionField(), lambda bounds: bounds.split is not None and not bounds.server),
+        Optional(SharedField(), lambda bounds: bounds.tensors is not None and not bounds.server),
     ] = None
 
 
@@ -120,7 +124,8 @@ class Party(Stateful, ABC):
     """A client or the server. Its state can be saved between two messages."""
 
     transport: Transport | None = None
-    """The transform of arrays that this party sends and receives; None: no transform."""
+    """The transform of arrays that this party sends and receives; None: no transform. See
+    ``equip``."""
     recovery: Recovery = Recovery.WAIT
     """A subclass does not inherit RESTART: it may have state that its base cannot undo."""
     uploads_recovery: str | None = None
@@ -137,19 +142,17 @@ class Party(Stateful, ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        # What a base can undo says nothing of the state that its subclass adds.
         if cls.recovery is Recovery.RESTART and "recovery" not in vars(cls):
             cls.recovery = Recovery.WAIT
 
-    def state(self) -> dict[str, Any]:
-        state = super().state()
-        if self.transport is not None and self.transport.state_fields:
-            state["transport"] = self.transport.state()
-        return state
-
-    def restore(self, state: dict[str, Any]) -> None:
-        super().restore(state)
-        if self.transport is not None and self.transport.state_fields:
-            self.transport.restore(state["transport"])
+    def equip(self, transport: Transport | None) -> None:
+        """Transform arrays that this party sends and receives; what the transform remembers is
+        part of the party's state."""
+        self.transport = transport
+        if transport is not None and transport.state_fields:
+            own = type(self).state_fields
+            self.state_fields = (*own, "transport")  # type: ignore[misc]
 
     @abstractmethod
     def receive(self, message: Message) -> Sequence[Message]:
@@ -213,6 +216,7 @@ class OnDemand(Sequence[C]):
         if isinstance(k, slice):
             return [self[i] for i in range(self._size)[k]]
         number = range(self._size)[k]
+        # Made once: a party has state.
         if number not in self._made:
             self._made[number] = self._make(number)
         return self._made[number]
@@ -300,6 +304,7 @@ class Parties:
 
     def parameters(self) -> list[Any]:
         """The current theta, client by client; of split networks, theta_0 comes last."""
+        # Networks: theta_0 is held by the server, or was carried by a token.
         if self.gather is not None:
             return self.gather(self.clients, self.server)
         return [client.parameters() for client in self.clients]

@@ -14,11 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.core.errors import MtcdError
-from mtcd.protocol.codec.payloads import SEQUENCES, STORED, parts_of
+from mtcd.protocol.codec.stored import PLAIN, described, is_described, made
 from mtcd.protocol.former import RECORDS, former_token, is_former
 from mtcd.protocol.state import Snapshot
-
-PLAIN = (type(None), bool, int, float, str)
 
 
 def take(value: Any) -> Snapshot:
@@ -31,6 +29,7 @@ def take(value: Any) -> Snapshot:
 def restored(snapshot: Snapshot) -> Any:
     """The value of a snapshot; it shares no memory with it."""
     try:
+        # Copies: what is restored is trained further, and the snapshot may be restored again.
         arrays = {name: np.array(array, order="K") for name, array in snapshot.tensors.items()}
         return _value(snapshot.facts["content"], arrays)
     except (KeyError, TypeError, ValueError) as error:
@@ -49,10 +48,13 @@ class _Taking:
     def plain(self, value: Any) -> Any:
         """The value as JSON. An object has one key, the name of its class."""
         kind = type(value)
+        # Arrays of objects would need pickle.
         if kind in PLAIN:
             return value
         if kind is np.ndarray and not value.dtype.hasobject:
             return {"array": str(self._number(value))}
+        # A float64 of NumPy and a float of Python round alike, but their products with float32 do
+        # not.
         if isinstance(value, np.generic):  # kept as it is: arithmetic depends on the type
             self.arrays.append(np.asarray(value))
             return {"scalar": str(len(self.arrays) - 1)}
@@ -60,17 +62,13 @@ class _Taking:
             return [self.plain(part) for part in value]
         if kind is dict:
             return {"dict": [[self.plain(key), self.plain(part)] for key, part in value.items()]}
-        if kind.__name__ in SEQUENCES:
-            return {
-                kind.__name__: [
-                    self.plain(part) for part in (value if kind is tuple else sorted(value))
-                ]
-            }
-        if STORED.get(kind.__name__) is kind:
-            return {kind.__name__: [self.plain(part) for part in parts_of(kind)(value)]}
+        found = described(kind)
+        if found is not None:
+            return {found.name: [self.plain(part) for part in found.parts(value)]}
         raise MtcdError(f"A {kind.__name__} cannot be kept in a checkpoint.")
 
     def _number(self, array: NDArray[Any]) -> int:
+        # By identity: an array that two parties share must be one again afterwards.
         if id(array) not in self._numbers:
             self._numbers[id(array)] = len(self.arrays)
             self.arrays.append(array)
@@ -82,6 +80,7 @@ def _value(plain: Any, arrays: Mapping[str, Any]) -> Any:
         return [_value(part, arrays) for part in plain]
     if not isinstance(plain, dict):
         return plain
+    # One key, the name of the class: anything else was not written by ``plain``.
     [(kind, parts)] = plain.items()
     if kind == "array":
         return arrays[parts]
@@ -90,9 +89,8 @@ def _value(plain: Any, arrays: Mapping[str, Any]) -> Any:
     values = _value(parts, arrays)
     if kind == "dict":
         return dict(values)
-    if kind in SEQUENCES:
-        return SEQUENCES[kind](values)
     if is_former(kind, values):
         return former_token(kind, values)
-    made_by = STORED.get(kind) or RECORDS[kind]
-    return made_by(*values)
+    if is_described(kind):
+        return made(kind, values)
+    return RECORDS[kind](*values)

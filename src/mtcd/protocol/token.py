@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-from mtcd.protocol.codec.extensions import Slots, check_slots, numbers_in
+from mtcd.protocol.codec.extensions import Slots, numbers_in
 from mtcd.protocol.codec.fields import Whole
-from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.codec.payloads import Payload, payload
 from mtcd.protocol.codec.types import Aggregate, Iteration, Number, TokenIndex, last_client
 
@@ -77,8 +76,5 @@ class Token(Payload):
 
     def put(self, name: str, value: Any) -> None:
         """Carry this value in a slot, in place of an earlier one."""
+        # A new mapping: a copy that recovery keeps shares the old one.
         self.slots = {**self.slots, name: value}
-
-    def check(self, bounds: Bounds) -> None:
-        if self.slots:
-            check_slots(self, self.slots, bounds)

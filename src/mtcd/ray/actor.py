@@ -14,7 +14,7 @@ from typing import Any
 
 from mtcd.core.errors import MtcdError
 from mtcd.core.version import VERSION
-from mtcd.protocol.engine import Recorder, Share
+from mtcd.protocol.engine import HostedShare, Recorder
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.model import EpochLoss
 from mtcd.ray import portable
@@ -41,12 +41,14 @@ class Actor:
 
     def usage(self) -> tuple[float, int]:
         """CPU seconds of this process, and the bytes of memory that it shares with no other."""
+        # without pages that are shared: Ray's object store would count for every actor
         rows = Path("/proc/self/smaps_rollup").read_text().splitlines()
-        return process_time(), sum(
-            1024 * int(row.split()[1]) for row in rows if row.startswith("Private_")
-        )
+        kilobytes = [int(row.split()[1]) for row in rows if row.startswith("Private_")]
+        return process_time(), 1024 * sum(kilobytes)
 
-    def open(self, share: Share, number: int, clients: Sequence[int], server: int | None) -> None:
+    def open(
+        self, share: HostedShare, number: int, clients: Sequence[int], server: int | None
+    ) -> None:
         """Make the parties; their data is read here. Those of an earlier training are dropped."""
         if hasattr(self, "host"):
             self.host.close()
@@ -67,7 +69,9 @@ class Actor:
         def send(to: int, term: int, due: float, data: bytes) -> None:
             peers[to].deliver.remote(term, due, data)
 
-        start = None if state is None else portable.loads(state)
+        start: HostState | None = None
+        if state is not None:
+            start = portable.loads(state)
         self.host.prepare(term, send, routes, due, start, float_bytes, recorders)
 
     def deliver(self, term: int, due: float, data: bytes) -> None:
@@ -85,7 +89,9 @@ class Actor:
     def poll(self) -> Report:
         """Wait for the next report of the host."""
         report = self.host.reports.get()
-        return report if report.error is None else report._replace(error=_sendable(report.error))
+        if report.error is None:
+            return report
+        return report._replace(error=_sendable(report.error))
 
     def state(self) -> bytes:
         """The state of the host, pickled: only an actor of the same training reads it again."""

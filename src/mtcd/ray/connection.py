@@ -41,14 +41,16 @@ def connect(address: str, key: str, here: Mapping[str, Any] | None = None) -> bo
     _errors_to_stderr(find("ray._private.worker"))
     if ray.is_initialized():
         return False
+
+    # before ray.init, which starts processes that inherit it; what the user has set stays
     logging.getLogger("ray").setLevel(logging.ERROR)
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+
+    joined = None
     if address == AUTO:
         joined = _running()
-    elif address == LOCAL:
-        joined = None
-    else:
+    elif address != LOCAL:
         joined = _checked(address, key)
     if joined is None:
         _start(ray, here or {})
@@ -59,8 +61,12 @@ def connect(address: str, key: str, here: Mapping[str, Any] | None = None) -> bo
 
 def _running() -> str | None:
     """The address of the cluster that 'auto' joins, if there is one."""
-    if named := os.environ.get(ADDRESS):
-        return None if named == LOCAL else _checked(named, ADDRESS)
+    named = os.environ.get(ADDRESS)
+    if named == LOCAL:
+        return None
+    if named:
+        return _checked(named, ADDRESS)
+
     written = find("ray._private.services").find_bootstrap_address(None)
     if not written or not _answers(written):  # the file is left behind when a cluster is killed
         return None
@@ -85,6 +91,7 @@ def _checked(address: str, key: str) -> str:
 def _answers(address: str) -> bool:
     host, _, port = address.removeprefix("ray://").rpartition(":")
     try:
+        # Ray's own attempt takes more than a minute, and says less
         socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
         return True
     except (OSError, OverflowError, ValueError):
@@ -105,6 +112,7 @@ def _join(ray: Any, address: str, key: str) -> None:
         raise MtcdError(_nothing_at(address, key)) from None
     except RuntimeError as error:
         said = str(error).strip()
+        # Version or version: Ray words it differently for Ray and for Python
         if "ersion" in said:
             raise MtcdError(
                 f"{key}: the Ray cluster at {address} has another version of Ray or Python than "
@@ -151,5 +159,7 @@ def _errors_to_stderr(worker: Any) -> None:
 
 def first_line(error: BaseException) -> str:
     """The first line of what an error says."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0].rstrip(".") if lines else type(error).__name__
+    for line in str(error).splitlines():
+        if line.strip():
+            return line.strip().rstrip(".")
+    return type(error).__name__

@@ -64,6 +64,7 @@ class RayEngine(Engine):
         self.recipe = recipe
         self.parties = parties
         self.ledger = ledger
+        # one that several trainings share is given by who ends it
         self.cluster = cluster or RayActors(settings)
         self.placed: list[list[int]] = []
         self.restarts = 0
@@ -94,8 +95,9 @@ class RayEngine(Engine):
             self.placed = place(
                 network, self.cluster.room(), self.recipe.weights(), self.recipe.together()
             )
-            self._routes = {k: host for host, clients in enumerate(self.placed) for k in clients}
-            self._routes[SERVER] = 0
+            self._routes = {SERVER: 0}
+            for host, clients in enumerate(self.placed):
+                self._routes |= dict.fromkeys(clients, host)
             self._shares = [self.cluster.put(self.recipe.share(clients)) for clients in self.placed]
             self._create(range(len(self.placed)))
             self.recipe.bind(self.aggregate)
@@ -108,21 +110,17 @@ class RayEngine(Engine):
 
     def _create(self, numbers: Sequence[int]) -> None:
         self.cluster.create(numbers)
-        server = None if self.parties.server is None else SERVER
+        servers: list[int | None] = [None] * len(self.placed)
+        if self.parties.server is not None:
+            servers[self._routes[SERVER]] = SERVER
         self.cluster.call_of(
-            numbers,
-            "open",
-            lambda n: (
-                self._shares[n],
-                n,
-                self.placed[n],
-                server if n == self._routes[SERVER] else None,
-            ),
+            numbers, "open", lambda n: (self._shares[n], n, self.placed[n], servers[n])
         )
 
     def stop(self) -> None:
         if not self._stopped:
             self._stopped = True
+            # the model is asked for after the training, when its hosts are gone
             if self._observed is not None and self.cluster.handles and self._parameters is None:
                 self._parameters = self._fetch_parameters()
             self.cluster.stop()
@@ -133,6 +131,7 @@ class RayEngine(Engine):
         self._pacing.due = iteration
 
     def run(self, pausing: bool = False) -> Iterator[Progress | None]:
+        # a first snapshot of nothing done: actors may die before the first one is taken
         self._before = deepcopy(self.ledger)
         self._keep(self._resumed, 0)
         self._attempt(self._prepare)
@@ -159,11 +158,13 @@ class RayEngine(Engine):
     def _prepare(self) -> None:
         """Bring all hosts to the latest snapshot, and let them run."""
         kept = self._kept
-        self._term = self._term + 1
         assert kept is not None
+        # messages of before carry the old term: whatever is still under way will be discarded
+        self._term = self._term + 1
         due = self._pacing.hold_from(kept.hop)
         peers = [self.cluster.handles[number] for number in range(len(self.placed))]
         bits = self.ledger.float_bytes
+        # none at the very start: parties then begin as they were made
         states = kept.hosts or {}
         recorders = [listener.recorder() for listener in self.listeners.values()]
         self.cluster.call(
@@ -174,30 +175,36 @@ class RayEngine(Engine):
         self._release(range(len(self.placed)), due)
 
     def _release(self, hosts: Sequence[int], due: float) -> None:
-        self._pacing.released(None if self._observed is None else self._observed.hop)
+        hop = None
+        if self._observed is not None:
+            hop = self._observed.hop
+        self._pacing.released(hop)
         for number in hosts:
             self.cluster.tell(number, "release", self._term, due)
 
     def _wait(self, pausing: bool) -> Iterator[Progress | None]:
         """Yields None while waiting, then the next progress."""
+        timeout = None
+        if pausing:
+            timeout = PAUSE_SECONDS
         parts: dict[int, Part] = {}
         reporters: list[int] = []
         while True:
             try:
-                self._polls |= {
-                    n: self.cluster.ask(n, "poll")
-                    for n in self.cluster.handles
-                    if n not in self._polls
-                }
-                reports = self.cluster.wait(self._polls, PAUSE_SECONDS if pausing else None)
+                # one open poll for each host: its answer is the next report
+                for number in self.cluster.handles:
+                    if number not in self._polls:
+                        self._polls[number] = self.cluster.ask(number, "poll")
+                reports = self.cluster.wait(self._polls, timeout)
             except ActorsDied as died:
                 self._recover(died)
                 parts = {}
                 reporters = []
                 continue
+
             for number, report in reports.items():
                 del self._polls[number]
-                if report.term != self._term:
+                if report.term != self._term:  # of before a fault
                     continue
                 reporters.append(number)
                 progress = self._progress(report, parts)
@@ -215,36 +222,38 @@ class RayEngine(Engine):
             return report.progress
         parts |= report.parts or {}
         if len(parts) < len(self.parties.clients):
-            return None
-        return Progress(
-            parts[0].iteration, 0, None, 0.0, [parts[k].parameters for k in range(len(parts))]
-        )
+            return None  # other hosts are still on their way to this iteration
+
+        parameters = [parts[k].parameters for k in range(len(parts))]
+        return Progress(parts[0].iteration, 0, None, 0.0, parameters)
 
     def _observe(self, progress: Progress) -> bool:
         """Collect what belongs to an observation; returns whether the observer wants it."""
         self._pacing.reached(progress.hop)
-        self._observed, self._states = progress, None
-        self._parameters = None if progress.parameters is None else list(progress.parameters)
-        try:
-            found = self.cluster.call("observed")
-            self._add_up(
-                [ledger for ledger, _, _ in found.values()],
-                [recorded for _, recorded, _ in found.values()],
-            )
-            for number, (_, _, warnings) in found.items():
-                for line in warnings:
-                    log.warning("Actor %d: %s", number, line)
-            if self._pacing.snapshot_due:
-                began = perf_counter()
-                self._keep(self._host_states(), progress.hop)
-                self._pacing.snapshot_took(perf_counter() - began)
-        except ActorsDied as died:
-            self._recover(died)
+        self._observed, self._states, self._parameters = progress, None, None
+        if progress.parameters is not None:
+            self._parameters = list(progress.parameters)
+        if not self._attempt(self._collect):
             return False
+        # it was held for a snapshot alone
         if progress.hop < self._pacing.wanted:
             self._continue()
             return False
         return True
+
+    def _collect(self) -> None:
+        """The ledgers and warnings of all hosts, and a snapshot if it is time for one."""
+        found = self.cluster.call("observed")
+        ledgers, recorded, warnings = zip(*found.values(), strict=True)
+        self._add_up(ledgers, recorded)
+        for number, lines in zip(found, warnings, strict=True):
+            for line in lines:
+                log.warning("Actor %d: %s", number, line)
+
+        if self._pacing.snapshot_due and self._observed is not None:
+            began = perf_counter()
+            self._keep(self._host_states(), self._observed.hop)
+            self._pacing.snapshot_took(perf_counter() - began)
 
     def _continue(self) -> None:
         """After an observation: release those that are held."""
@@ -280,8 +289,9 @@ class RayEngine(Engine):
             if self._deaths > self.settings.restarts:
                 raise MtcdError(
                     f"Actors have died {self._deaths} times without progress, the last one "
-                    f"because: {died.reason}. " + _ADVICE
+                    f"because: {died.reason}. {_ADVICE}"
                 )
+
             names = [self.recipe.network.clients[self.placed[n][0]] for n in died.numbers]
             log.warning(
                 "%d actor(s) died (with the clients %s, ...): %s. They are restarted from the last "
@@ -290,10 +300,13 @@ class RayEngine(Engine):
                 ", ".join(names),
                 died.reason,
             )
+
+            # what was counted since the snapshot will be done, and counted, again
             assert self._kept is not None
             self._set_ledger(self._kept.ledger)
             for name, listener in self.listeners.items():
                 listener.restore(deepcopy(self._kept.listeners[name]))
+
             # the others' polls go on: a second one would miss what the first receives
             for number in died.numbers:
                 self._polls.pop(number, None)
@@ -319,10 +332,13 @@ class RayEngine(Engine):
             for part in self.cluster.call("parameters").values():
                 found |= part
             return [found[k] for k in range(len(self.parties.clients))]
+
+        # where parties know more of the model than their parameters, those of this process gather it
         return adopt(self.parties, unpickled(self._host_states()))
 
     def _interrupt(self) -> None:
         """After an interrupt between two observations: wait until the parties hold one model."""
+        # nothing is held now, so the parameters of hosts are of different moments
         self._pacing.due = 0
         ends = perf_counter() + PATIENCE
         for number in self.cluster.handles:
@@ -339,14 +355,14 @@ class RayEngine(Engine):
 
     def aggregate(self, parameters: Sequence[Any]) -> Any:
         """The sum of all representations with these parameters, computed where the blocks are."""
-        own = {n: {k: parameters[k] for k in clients} for n, clients in enumerate(self.placed)}
+        own = [{k: parameters[k] for k in clients} for clients in self.placed]
         try:
             found = self.cluster.call("aggregate", lambda n: (own[n],))
         except ActorsDied as died:
             raise MtcdError(
                 f"An actor died during a measurement: {died.reason}. Resume from the checkpoint."
             ) from None
-        return sum(found[n] for n in sorted(found))
+        return sum(found[n] for n in sorted(found))  # in one order: rounding is the same every time
 
     def epoch_loss(self) -> EpochLoss | None:
         if self.parties.checkpointed is None:

@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mtcd.protocol.engine import Recorder, Share
+from mtcd.protocol.engine import HostedShare, Recorder
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.ledger.record import record
 from mtcd.protocol.model import EpochLoss
@@ -61,7 +62,7 @@ class Host:
     """The parties of a share, in this process."""
 
     def __init__(
-        self, share: Share, number: int, clients: Sequence[int], server: int | None
+        self, share: HostedShare, number: int, clients: Sequence[int], server: int | None
     ) -> None:
         self.share = share
         self.number = number
@@ -84,6 +85,7 @@ class Host:
         self._parts: dict[int, Part] = {}
         self._made = self._make()
         self._fresh = True
+        # a daemon: an actor that is to end must not wait for a training
         Thread(target=self._work, daemon=True).start()
 
     def _make(self) -> Any:
@@ -93,6 +95,7 @@ class Host:
         if self.server is not None:
             assert made.server is not None
             self._parties[self.server] = made.server
+        # all parties have the same one
         transport = next((party.transport for party in self._parties.values()), None)
         self._hides = transport is not None and not transport.reads_objective
         return made
@@ -121,34 +124,42 @@ class Host:
             self._parts = {}
             self._recorders = [make() for make in recorders]
             if state is None:
-                self._made = self._made if self._fresh else self._make()
-                own = self._parties
-                self._held = {
-                    NOBODY: [message for message in self._made.opening if message.sender in own]
-                }
-                self.ledger = Ledger(float_bytes=float_bytes)
+                self._begin(float_bytes)
             else:
-                for number, one in state.parties.items():
-                    self._parties[number].restore(one)
-                self._deferred = state.waiting
-                self._held = {NOBODY: state.outgoing}
-                self.ledger = state.ledger
+                self._continue_from(state)
             self._fresh = False
             self._running = True
+
+    def _begin(self, float_bytes: int) -> None:
+        """From the start, when released: with the messages that open the training."""
+        if not self._fresh:  # parties that have trained are of no use
+            self._made = self._make()
+        opening = [message for message in self._made.opening if message.sender in self._parties]
+        self._held = {NOBODY: opening}
+        self.ledger = Ledger(float_bytes=float_bytes)
+
+    def _continue_from(self, state: HostState) -> None:
+        for number, one in state.parties.items():
+            self._parties[number].restore(one)
+        self._deferred = state.waiting
+        self._held = {NOBODY: state.outgoing}
+        self.ledger = state.ledger
 
     def close(self) -> None:
         """End the working thread, and whoever waits for a report."""
         self._running, self._closed = False, True
         self._wake.set()
+        # of no term: whoever waits for a report learns that there will be none
         self.reports.put(Report(-1))
 
     def deliver(self, term: int, due: float, data: bytes) -> None:
         """Messages of another host for parties of this one. The due iteration travels with them."""
-        if term == self._term:
-            messages = portable.loads(data)
-            self._due = due
-            self._queue.extend(messages)
-            self._wake.set()
+        if term != self._term:  # of before a fault: they will be sent again
+            return
+        messages = portable.loads(data)
+        self._due = due
+        self._queue.extend(messages)
+        self._wake.set()
 
     def release(self, term: int, due: float) -> None:
         """Continue after an observation, until this iteration."""
@@ -156,11 +167,10 @@ class Host:
             return
         with self._lock:
             self._due = due
-            held = self._held
-            deferred = self._deferred
-            self._held = {}
-            self._deferred = []
+            held, self._held = self._held, {}
+            deferred, self._deferred = self._deferred, []
             self._parts = {}
+            # messages in the order in which they were sent: what was withheld came before the rest
             self._route(deferred)
             try:
                 for rest in held.values():
@@ -175,7 +185,7 @@ class Host:
 
     def state(self) -> HostState:
         """The state at an observation; not a copy."""
-        rests = [message for rest in self._held.values() for message in rest]
+        rests = list(chain.from_iterable(self._held.values()))
         states = {number: party.state() for number, party in self._parties.items()}
         return HostState(states, list(self._deferred), rests, self.ledger)
 
@@ -210,12 +220,13 @@ class Host:
 
     def _step(self, message: Message) -> None:
         if message.to in self._held:
-            self._deferred.append(message)
+            self._deferred.append(message)  # it must not change what is being observed
         else:
             self._handle(self._parties[message.to].receive(message))
 
     def _fail(self, error: BaseException) -> None:
         self._running = False
+        # the driver raises it: an actor has nobody to tell
         self.reports.put(Report(self._term, error=error))
 
     def _handle(self, outgoing: Sequence[Message]) -> None:
@@ -232,17 +243,21 @@ class Host:
         self._held[report.sender] = after
         before = [message for message in before if message.to != MONITOR]
         self._count(before)
+
         payload: Any = report.payload
-        # other clients may need these messages to finish the same iteration
         if isinstance(payload, Part):
+            # other clients may need these messages to finish the same iteration
             self._route(before)
             self._parts[report.sender] = payload
             if len(self._parts) == len(self.clients):
                 self.reports.put(Report(self._term, parts=self._parts))
             return
+
         self._deferred.extend(before)
-        hidden = self._hides and payload.aggregate is not None
-        aggregate, penalty = (None, 0.0) if hidden else (payload.aggregate, payload.penalty)
+        aggregate, penalty = payload.aggregate, payload.penalty
+        if self._hides and aggregate is not None:
+            # f does not follow from what such a transport makes of it: it is measured
+            aggregate, penalty = None, 0.0
         self.reports.put(Report(self._term, Progress(payload.hop, payload.t, aggregate, penalty)))
 
     def _count(self, messages: Sequence[Message]) -> None:
@@ -251,6 +266,7 @@ class Host:
         for message in messages:
             transport = self._parties[message.sender].transport
             if transport is not None and message.sender != message.to:
+                # here, where it is sent: the receiver may be in another process
                 message.payload = transport.passed(message.payload, message.sender, message.to)
             record(message, ledger)
             for recorder in recorders:
@@ -271,4 +287,6 @@ class Host:
 
 def _reached(payload: Any) -> int:
     """The iteration of a report to the monitor."""
-    return int(payload.iteration if isinstance(payload, Part) else payload.hop)
+    if isinstance(payload, Part):
+        return int(payload.iteration)
+    return int(payload.hop)

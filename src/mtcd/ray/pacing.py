@@ -31,15 +31,19 @@ class Pacing:
         """The iteration at which the parties are held next: that of the observer, or earlier for a
         snapshot."""
         if self._rate is None:
+            # nothing is known of the pace yet: soon, and then twice as late every time
             return min(self.wanted, 2 * hop + 10)
         return min(self.wanted, hop + max(1, int(self._rate * self._spacing)))
 
     def released(self, hop: int | None) -> None:
         """The parties continue from this iteration; None if it is not known."""
-        self._released = None if hop is None else (perf_counter(), hop)
+        self._released = None
+        if hop is not None:
+            self._released = perf_counter(), hop
 
     def reached(self, hop: int) -> None:
         """The parties have come to this iteration."""
+        # not from held to held: snapshots and measurements are no part of the pace
         if self._released is not None and hop > self._released[1]:
             began, before = self._released
             self._rate = (hop - before) / max(perf_counter() - began, 1e-6)

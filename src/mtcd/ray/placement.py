@@ -21,6 +21,7 @@ def place(
     hosts = min(hosts, network.size)
     if hosts == 1:
         return [list(range(network.size))]
+
     part = _partition(network, hosts, weights, together)
     placed: list[list[int]] = [[] for _ in range(hosts)]
     for k, host in enumerate(part):
@@ -34,14 +35,24 @@ def _partition(
     """The host of each client."""
     if 2 * network.edges > MOST_LINKS or not network.edges:
         return _even(range(network.size), hosts)
-    group = {k: number for number, members in enumerate(together or ()) for k in members}
+
+    group: dict[int, int] = {}
+    for number, members in enumerate(together or ()):
+        group |= dict.fromkeys(members, number)
+
+    # the links in the form of METIS: those of client k are targets[starts[k] : starts[k + 1]]
     starts: list[int] = [0]
     targets: list[int] = []
     costs: list[int] = []
     for k, near in enumerate(network.neighbours):
-        targets.extend(near)
-        costs.extend(INSIDE if group and group[k] == group[j] else ACROSS for j in near)
+        for j in near:
+            targets.append(j)
+            if group and group[k] == group[j]:
+                costs.append(INSIDE)
+            else:
+                costs.append(ACROSS)
         starts.append(len(targets))
+
     metis = find("pymetis")
     part: Sequence[int]
     _, part = metis.part_graph(

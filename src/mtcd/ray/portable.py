@@ -11,9 +11,11 @@ from typing import Any
 
 def dumps(value: Any) -> bytes:
     """Pickle a value; only a process of the same training reads it again."""
+    # importing torch takes seconds: a process that has not done so has no tensors
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_initialized():
         return pickle.dumps(value, protocol=5)
+
     file = io.BytesIO()
     _Pickler(file, protocol=5).dump(value)
     return file.getvalue()
@@ -34,4 +36,6 @@ class _Pickler(pickle.Pickler):
 def _placed(tensor: Any) -> Any:
     import torch
 
-    return tensor.cuda() if torch.cuda.is_available() else tensor
+    if not torch.cuda.is_available():
+        return tensor
+    return tensor.cuda()

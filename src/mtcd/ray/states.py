@@ -34,15 +34,26 @@ def adopt(parties: Parties, hosts: Iterable[HostState]) -> list[Any]:
 
 def as_snapshot(parties: Parties, hosts: Sequence[HostState], progress: Progress) -> Snapshot:
     """The parties and the messages under way, as the local engine has them."""
-    states = {number: state for host in hosts for number, state in host.parties.items()}
+    states: dict[int, dict[str, Any]] = {}
+    waiting: list[Message] = []
+    outgoing: list[Message] = []
+    for host in hosts:
+        states |= host.parties
+        waiting += host.waiting
+        outgoing += host.outgoing
+
+    observed = None
+    if progress.parameters is not None:
+        observed = list(progress.parameters)
     return take(
         {
             "parties": [states[number] for number in _numbers(parties)],
+            # hosts hold all clients at one iteration: nothing is half reported
             "monitor": Monitor(len(parties.clients)).state(),
-            "waiting": [message for host in hosts for message in host.waiting],
-            "outgoing": [message for host in hosts for message in host.outgoing],
+            "waiting": waiting,
+            "outgoing": outgoing,
             "ahead": {},
-            "observed": None if progress.parameters is None else list(progress.parameters),
+            "observed": observed,
             "reached": progress.hop,
         }
     )
@@ -55,10 +66,11 @@ def as_host_states(
     party."""
     if parties.checkpointed is not None:
         opening = parties.checkpointed.resume(snapshot)
-        everybody = [*parties.clients, *([] if parties.server is None else [parties.server])]
-        return _spread(
-            parties, [party.state() for party in everybody], [], opening, routes, float_bytes
-        )
+        states = [party.state() for party in parties.clients]
+        if parties.server is not None:
+            states.append(parties.server.state())
+        return _spread(parties, states, [], opening, routes, float_bytes)
+
     state = restored(snapshot)
     if state["ahead"] or state["monitor"]["reports"]:
         raise MtcdError(
@@ -78,18 +90,23 @@ def _spread(
     routes: Mapping[int, int],
     float_bytes: int,
 ) -> dict[int, bytes]:
-    hosts = {
-        number: HostState({}, ledger=Ledger(float_bytes=float_bytes))
-        for number in set(routes.values())
-    }
+    hosts: dict[int, HostState] = {}
+    for host in set(routes.values()):
+        hosts[host] = HostState({}, ledger=Ledger(float_bytes=float_bytes))
+
+    # a message that waits is delivered by the host of its receiver, one to send by its sender's
     for number, own in zip(_numbers(parties), states, strict=True):
         hosts[routes[number]].parties[number] = own
     for message in waiting:
         hosts[routes[message.to]].waiting.append(message)
     for message in outgoing:
         hosts[routes[message.sender]].outgoing.append(message)
-    return {number: portable.dumps(host) for number, host in hosts.items()}
+    return {number: portable.dumps(state) for number, state in hosts.items()}
 
 
 def _numbers(parties: Parties) -> list[int]:
-    return [*range(len(parties.clients)), *([] if parties.server is None else [SERVER])]
+    """The numbers of all parties, in the order in which snapshots have their states."""
+    clients = list(range(len(parties.clients)))
+    if parties.server is None:
+        return clients
+    return [*clients, SERVER]

@@ -44,7 +44,9 @@ class RayWorkers(Workers[T]):
     """
 
     def __init__(self, address: str, jobs: int | None = None) -> None:
-        here = {"object_store_memory": OBJECTS} | ({} if jobs is None else {"num_cpus": jobs})
+        here = {"object_store_memory": OBJECTS}
+        if jobs is not None:
+            here["num_cpus"] = jobs
         self._own = connect(address, "--ray", here)
         self.jobs = jobs or max(1, int(ray.cluster_resources().get("CPU", 1)))
         self._actors: dict[int, Any] = {}
@@ -55,6 +57,7 @@ class RayWorkers(Workers[T]):
         """Questions for progress that have not been answered."""
         for worker in range(self.jobs):
             self._start(worker)
+        # nobody may wait for ever for a cluster that is full
         self._patience: float | None = monotonic() + START_SECONDS
         """Until when the first of them must have started."""
 
@@ -65,21 +68,19 @@ class RayWorkers(Workers[T]):
     @property
     def idle(self) -> list[int]:
         self._look(0)
-        return [
-            worker
-            for worker in self._actors
-            if worker not in self._busy and worker not in self._starting
-        ]
+        occupied = self._busy.keys() | self._starting.keys()
+        return [worker for worker in self._actors if worker not in occupied]
 
     def _look(self, timeout: float) -> None:
         """See which actors have started."""
         if not self._starting:
             return
+
         done, _ = ray.wait(list(self._starting.values()), timeout=timeout)
         for worker, ref in list(self._starting.items()):
             if ref in done:
                 del self._starting[worker]
-                self._patience = None
+                self._patience = None  # one is enough to go on: others may wait for a CPU for long
         if self._patience is not None and monotonic() > self._patience:
             free = ray.available_resources().get("CPU", 0)
             raise MtcdError(
@@ -89,13 +90,15 @@ class RayWorkers(Workers[T]):
             )
 
     def give(self, name: T, job: Job, worker: int | None = None) -> None:
-        worker = self.idle[0] if worker is None else worker
+        if worker is None:
+            worker = self.idle[0]
         self._busy[worker] = name, self._actors[worker].do.remote(job)
 
     def news(self, timeout: float) -> Iterator[tuple[T, News]]:
         if not self._busy:
             self._look(timeout)
             return
+
         results = {ref: worker for worker, (_, ref) in self._busy.items()}
         done, _ = ray.wait(list(results), num_returns=1, timeout=timeout)
         for ref in done:
@@ -104,7 +107,8 @@ class RayWorkers(Workers[T]):
             self._asked.pop(worker, None)
             yield name, self._result(worker, ref)
         for worker, (name, _) in list(self._busy.items()):
-            yield from ((name, fraction) for fraction in self._progress(worker))
+            for fraction in self._progress(worker):
+                yield name, fraction
 
     def _result(self, worker: int, ref: Any) -> News:
         try:
@@ -116,6 +120,7 @@ class RayWorkers(Workers[T]):
             return Failed(f"Ray could not run it: {str(error).splitlines()[0]}")
 
     def _progress(self, worker: int) -> Iterator[float]:
+        # one question at a time: answers of a busy actor would pile up
         asked = self._asked.setdefault(worker, self._actors[worker].progress.remote())
         if ray.wait([asked], timeout=0)[0]:
             del self._asked[worker]

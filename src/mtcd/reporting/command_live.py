@@ -21,16 +21,19 @@ from mtcd.reporting.serve import LOCAL, serve
 def live_page(options: LiveOptions, setup: Setup, name: str) -> Iterator[Setup]:
     """The setup of a training that is watched; its page is served within the context."""
     live = LiveRun(name, setup.samples, setup.costs, resolved_yaml(setup.config), setup.notes)
-    address = LOCAL if options.live_address is None else options.live_address
+    address = options.live_address
+    if address is None:
+        address = LOCAL
     with serve(address, live.document) as serving:
         _say(f"Live page: {serving.url}")
         if serving.is_public:
             _say("Whoever has this address can read the page, and it is not encrypted.")
         if options.opens:
             webbrowser.open(serving.url)
+
         followed: tuple[Any, ...] = (*setup.callbacks, live)
         yield replace(setup, callbacks=followed)
-        serving.finish()
+        serving.finish()  # a page that is open shows the end, not the last measurement before it
         if options.stay:
             _say(f"The training has ended; the page stays at {serving.url} until Ctrl-C.")
             with suppress(KeyboardInterrupt):

@@ -6,13 +6,13 @@ are numbered in their order; the server is -1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from mtcd.core.rows import Rows
 from mtcd.protocol.ledger.ledger import LINKS
 from mtcd.reporting.layout import layout
 from mtcd.reporting.record import RUNNING, RunRecord
@@ -25,6 +25,13 @@ MOST_DRAWN = 6000
 MOST_POINTS = 2000
 """Points of a curve."""
 X_AXES = ("iteration", "hops", "cost", "bytes", "seconds", "epoch")
+COUNTED = {
+    "syncs",
+    *X_AXES,
+    *(f"messages_{link}" for link in LINKS),
+    *(f"floats_{link}" for link in LINKS),
+}
+"""Columns of a history that only grow: no curves of how well it goes."""
 Mode = Literal["file", "live", "federation"]
 
 
@@ -43,6 +50,10 @@ def make_report(
 
 def make_run(record: RunRecord) -> dict[str, Any]:
     """The part of one run."""
+    network, messages = None, None
+    if record.trace is not None:
+        network, messages = _network(record.trace), _trace(record.trace, record)
+
     return {
         "name": record.name,
         "status": record.status,
@@ -50,8 +61,8 @@ def make_run(record: RunRecord) -> dict[str, Any]:
         "facts": facts(record),
         "notes": list(record.notes),
         "yaml": record.yaml,
-        "network": None if record.trace is None else _network(record.trace),
-        "trace": None if record.trace is None else _trace(record.trace, record),
+        "network": network,
+        "trace": messages,
         "clients": _clients(record),
         "curves": _curves(record),
         "links": _links(record),
@@ -62,16 +73,16 @@ def make_run(record: RunRecord) -> dict[str, Any]:
 
 
 def _network(trace: Trace) -> dict[str, Any]:
+    # a browser draws some thousand lines in a second
     drawn = trace.edges[_spread(len(trace.edges), MOST_DRAWN)]
-    clusters = None if trace.clusters is None else trace.clusters.tolist()
+    clusters = _listed(trace.clusters)
+    key = None
+    if clusters is not None:
+        key = tuple(clusters)
+    dense = len(trace.edges) < trace.edges_total
+
     return {
-        "positions": _places(
-            trace.kind,
-            len(trace.clients),
-            trace.edges.tobytes(),
-            None if clusters is None else tuple(clusters),
-            len(trace.edges) < trace.edges_total,
-        ),
+        "positions": _places(trace.kind, len(trace.clients), trace.edges.tobytes(), key, dense),
         "edges": drawn.tolist(),
         "edges_total": trace.edges_total,
         "clusters": clusters,
@@ -85,6 +96,7 @@ def _network(trace: Trace) -> dict[str, Any]:
 def _places(
     kind: str, size: int, edges: bytes, clusters: tuple[int, ...] | None, dense: bool
 ) -> list[list[float]]:
+    # as bytes, because arrays cannot be keys of a cache
     links = np.frombuffer(edges, np.int64).reshape(-1, 2)
     found: list[list[float]] = layout(kind, size, links, clusters, dense).tolist()
     return found
@@ -95,29 +107,42 @@ def _trace(trace: Trace, record: RunRecord) -> dict[str, Any] | None:
     it."""
     if not len(trace.messages):
         return None
+
     token, sender, receiver, iteration = trace.messages.T
     rows = record.history
-    thinned = trace.windows is not None
+    seconds: list[float | None] = [None] * len(iteration)
     if rows:
-        seconds = np.interp(
-            iteration, [row.iteration for row in rows], [row.seconds for row in rows]
-        )
-    else:
-        seconds = None
+        at = [row.iteration for row in rows]
+        seconds = np.round(np.interp(iteration, at, [row.seconds for row in rows]), 6).tolist()
+
+    # what the messages that are kept cannot tell, where others are left out
+    hops, all_hops = None, None
+    if trace.windows is not None:
+        all_hops = _all_hops(trace, record)
+        if record.ledger.hops:
+            hops = iteration.tolist()
+
     return {
         "token": token.tolist(),
         "sender": sender.tolist(),
         "receiver": receiver.tolist(),
         "iteration": iteration.tolist(),
-        "seconds": [None] * len(iteration) if seconds is None else np.round(seconds, 6).tolist(),
+        "seconds": seconds,
         "tokens": trace.tokens,
         "total": trace.total,
-        "windows": None if trace.windows is None else trace.windows.tolist(),
-        # what the messages that are kept cannot tell, where others are left out
-        "hops": iteration.tolist() if thinned and record.ledger.hops else None,
-        "all_hops": _all_hops(trace, record) if thinned else None,
-        "visits_before": None if trace.before is None else trace.before.tolist(),
+        "windows": _listed(trace.windows),
+        "hops": hops,
+        "all_hops": all_hops,
+        "visits_before": _listed(trace.before),
     }
+
+
+def _listed(column: Any) -> list[Any] | None:
+    """An array as a list; None where the trace has none."""
+    if column is None:
+        return None
+    found: list[Any] = column.tolist()
+    return found
 
 
 def _all_hops(trace: Trace, record: RunRecord) -> list[int] | None:
@@ -128,6 +153,7 @@ def _all_hops(trace: Trace, record: RunRecord) -> list[int] | None:
         return None
     last = np.zeros(tokens, np.int64)
     np.maximum.at(last, trace.messages[:, 0], trace.messages[:, 3])
+    # kept messages may be old: every token has at least come as far as all of them on average
     reached = hops // tokens
     # all tokens are at the same iteration, or on their way through it
     found: list[int] = np.maximum(last, reached).tolist()
@@ -135,76 +161,82 @@ def _all_hops(trace: Trace, record: RunRecord) -> list[int] | None:
 
 
 def _clients(record: RunRecord) -> list[dict[str, Any]]:
-    trace = record.trace
     K = len(record.clients)
     nothing: list[Any] = [None] * K
-    clusters, visits, last, norms = (
-        nothing if trace is None or (column := getattr(trace, name)) is None else column.tolist()
-        for name in ("clusters", "visits", "last_visits", "norms")
-    )
-    features = nothing if record.features is None else record.features
-    state = "up" if record.status == RUNNING else "finished"
-    return [
-        {
-            "name": record.clients[k],
-            "cluster": clusters[k],
-            "features": features[k],
-            "visits": visits[k],
-            "last_visit": None if last[k] == -1 else last[k],
-            "norm": finite(norms[k]),
-            "state": state,
-            "detail": "" if record.families is None else record.families[k],
-        }
-        for k in range(K)
-    ]
+    columns: dict[str, Sequence[Any]] = {}
+    for name in ("clusters", "visits", "last_visits", "norms"):
+        columns[name] = _listed(getattr(record.trace, name, None)) or nothing
+    features = record.features or nothing
+    families = record.families or [""] * K
+
+    state = "finished"
+    if record.status == RUNNING:
+        state = "up"
+
+    clients = []
+    for k, name in enumerate(record.clients):
+        last = columns["last_visits"][k]
+        if last == -1:  # no visit yet
+            last = None
+        clients.append(
+            {
+                "name": name,
+                "cluster": columns["clusters"][k],
+                "features": features[k],
+                "visits": columns["visits"][k],
+                "last_visit": last,
+                "norm": finite(columns["norms"][k]),
+                "state": state,
+                "detail": families[k],
+            }
+        )
+    return clients
 
 
 def _curves(record: RunRecord) -> dict[str, Any]:
     """The measurements by column; axes and values that this run does not have are left out."""
+    # the first and the last among them: where a curve begins and ends is what people read
     rows = [record.history[i] for i in _spread(len(record.history), MOST_POINTS)]
-    flat = [row.row() for row in rows]
     floats = sum(record.ledger.floats(record.costs.account).values())
     # bytes of a number
     width = sum(record.ledger.bytes(record.costs.account).values()) / max(1, floats)
-    for one, row in zip(flat, rows, strict=True):
-        one["bytes"] = round(width * sum(row.floats.values()))
-    names = dict.fromkeys(name for one in flat for name in one)
-    columns = {name: [finite(one.get(name)) for one in flat] for name in names}
-    counted = {f"{what}_{link}" for what in ("messages", "floats") for link in LINKS} | {
-        "syncs",
-        *X_AXES,
-    }
-    known = {
-        name: column
-        for name, column in columns.items()
-        if any(value is not None for value in column)
-    }
+    flat = Rows()
+    for row in rows:
+        flat.append(row.row() | {"bytes": round(width * sum(row.floats.values()))})
+
+    known = known_columns(flat, flat.columns)
+    # an axis without extent draws nothing; a curve of zeros is one
     x = [name for name in X_AXES if any(known.get(name, ()))]
-    y = [
-        name
-        for name in dict.fromkeys(["gap", "objective", *known])
-        if name in known and name not in counted
-    ]
+    values = dict.fromkeys(["gap", "objective", *known])
+    y = [name for name in values if name in known and name not in COUNTED]
     return {"columns": {name: known[name] for name in (*x, *y)}, "x": x, "y": y}
 
 
+def known_columns(
+    rows: Sequence[Mapping[str, Any]], names: Iterable[str]
+) -> dict[str, list[float | None]]:
+    """The columns of these names that have a value in some row."""
+    known = {}
+    for name in names:
+        column = [finite(row.get(name)) for row in rows]
+        if set(column) - {None}:
+            known[name] = column
+    return known
+
+
 def _links(record: RunRecord) -> list[dict[str, Any]]:
-    account = record.costs.account
-    messages, floats, sizes = (
-        getattr(record.ledger, what)(account) for what in ("messages", "floats", "bytes")
-    )
+    ledger, account = record.ledger, record.costs.account
+    messages, floats = ledger.messages(account), ledger.floats(account)
+    sizes = ledger.bytes(account)
+    used = [link for link in LINKS if messages[link]]
     return [
         {"link": link, "messages": messages[link], "floats": floats[link], "bytes": sizes[link]}
-        for link in LINKS
-        if messages[link]
+        for link in used
     ]
 
 
 def _spread(count: int, most: int) -> Any:
     """The numbers 0 to count - 1, or of too many an even selection with both ends."""
-    chosen: ArrayLike
     if count <= most:
-        chosen = np.arange(count)
-    else:
-        chosen = np.linspace(0, count - 1, most).round().astype(int)
-    return chosen
+        return np.arange(count)
+    return np.linspace(0, count - 1, most).round().astype(int)

@@ -16,7 +16,7 @@ from mtcd.models.metrics import Outputs, find_metric
 from mtcd.models.metrics.ranking import Auc, AveragePrecision, Ranks, ranks
 from mtcd.models.predicted import class_name
 from mtcd.plots.scripts import any_script
-from mtcd.plots.styles import COLOURS, DASHES, plain
+from mtcd.plots.styles import COLOURS, curve_style, plain
 from mtcd.training.run import Run
 
 BINS = 10
@@ -40,10 +40,12 @@ def plot_evaluation(outputs: Outputs, folder: Path) -> list[Path]:
         raise DataError(
             "The outputs of the model are not finite numbers: there is nothing to draw."
         )
+
     pictures: dict[str, Draw] = {"values": _values}
     if outputs.classes:
         pictures = {"roc": _roc, "precision_recall": _precision_recall, "lift": _lift}
-        pictures |= {"calibration": _calibration} if outputs.has_probabilities else {}
+        if outputs.has_probabilities:
+            pictures["calibration"] = _calibration
         if not _curves(outputs):
             raise DataError("All labels are of one class: curves need samples of two.")
     try:
@@ -70,26 +72,33 @@ def _drawn(draw: Draw, outputs: Outputs, path: Path) -> Path:
 def _curves(outputs: Outputs) -> list[tuple[str, Ranks]]:
     """The ranks of each class against the rest, of two classes the second; without classes that
     have no sample."""
-    names = outputs.classes[1:] if len(outputs.classes) == 2 else outputs.classes
-    found = [
-        (class_name(name), ranks(*one))
-        for name, one in zip(names, outputs.rankings(), strict=False)
-    ]
-    return [(name, one) for name, one in found if one.positive[-1] and one.negative[-1]][:CLASSES]
+    found = []
+    names = outputs.classes[_first_drawn(outputs) :]
+    for name, ranking in zip(names, outputs.rankings(), strict=False):
+        one = ranks(*ranking)
+        if one.positive[-1] and one.negative[-1]:
+            found.append((class_name(name), one))
+    return found[:CLASSES]
+
+
+def _first_drawn(outputs: Outputs) -> int:
+    """The number of the first class with a curve: of two classes, the first has that of the second
+    turned round."""
+    if len(outputs.classes) == 2:
+        return 1
+    return 0
 
 
 def _look(number: int) -> dict[str, Any]:
-    return {
-        "color": COLOURS[number % len(COLOURS)],
-        "linestyle": DASHES[number % len(DASHES)],
-        "linewidth": 1.8,
-    }
+    return {**curve_style(number), "linewidth": 1.8}
 
 
 def _roc(axes: Axes, outputs: Outputs) -> None:
     for number, (name, one) in enumerate(_curves(outputs)):
         up = np.append(0.0, one.positive)
+        # from (0, 0): above the highest score nothing is found, and nothing is wrong
         right = np.append(0.0, one.negative)
+        # as the metric computes it, so that picture and table agree
         area = Auc().of_ranks(one)
         label = plain(f"{name}: AUC {area:.3f}")
         axes.plot(right / right[-1], up / up[-1], label=label, **_look(number))
@@ -133,11 +142,13 @@ def _lift(axes: Axes, outputs: Outputs) -> None:
 
 def _calibration(axes: Axes, outputs: Outputs) -> None:
     """The share of a class among samples of like probability, in bins of equally many samples."""
-    two = len(outputs.classes) == 2
-    for number, name in enumerate(outputs.classes[1:] if two else outputs.classes[:CLASSES]):
-        column = 1 if two else number
+    first = _first_drawn(outputs)
+    for number, name in enumerate(outputs.classes[first:][:CLASSES]):
+        column = first + number
         p = outputs.probabilities[:, column]
         hits = outputs.labels == column
+
+        # with fewer samples than bins, some are empty
         bins = [rows for rows in np.array_split(np.argsort(p, kind="stable"), BINS) if len(rows)]
         mean = [p[rows].mean() for rows in bins]
         share = [hits[rows].mean() for rows in bins]
@@ -150,10 +161,12 @@ def _calibration(axes: Axes, outputs: Outputs) -> None:
 
 
 def _values(axes: Axes, outputs: Outputs) -> None:
-    known = {name: find_metric(name).of(outputs) for name in ("rmse", "r2")}
-    title = ", ".join(
-        f"{name.upper()} {value:.4g}" for name, value in known.items() if np.isfinite(value)
-    )
+    known = []
+    for name in ("rmse", "r2"):
+        value = find_metric(name).of(outputs)
+        if np.isfinite(value):  # R2 is not, where all labels are equal
+            known.append(f"{name.upper()} {value:.4g}")
+
     axes.scatter(
         outputs.predicted,
         outputs.labels,
@@ -161,8 +174,9 @@ def _values(axes: Axes, outputs: Outputs) -> None:
         alpha=0.5,
         color=COLOURS[0],
         linewidth=0,
-        label=title,
+        label=", ".join(known),
     )
-    ends = [float(f(np.append(outputs.predicted, outputs.labels))) for f in (np.min, np.max)]
+    both = np.append(outputs.predicted, outputs.labels)
+    ends = [float(both.min()), float(both.max())]
     axes.plot(ends, ends, color="0.6", linewidth=1, linestyle=":")
     axes.set(xlabel="prediction", ylabel="value")

@@ -9,7 +9,7 @@ and count in the total only.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -21,9 +21,8 @@ from mtcd.federation.node.overview import UP, WELL, in_words, is_dead
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER as SERVER_NUMBER
-from mtcd.reporting.document import MOST_POINTS, X_AXES, make_report
+from mtcd.reporting.document import MOST_POINTS, X_AXES, known_columns, make_report
 from mtcd.reporting.record import RUNNING, RunRecord
-from mtcd.reporting.shown import finite
 from mtcd.reporting.trace.trace import Trace
 
 MOST_LOOKS = 500
@@ -32,6 +31,19 @@ MOST_TOKENS = 1000
 KEPT = ("objective", "syncs")
 """What is shown of a run that has ended as it was known last."""
 COLUMNS = ("iteration", "hops", "cost", "bytes", "seconds", "gap", "objective")
+
+
+FACTS = {
+    "objective": ".8g",
+    "gap": ".3g",
+    "iteration": ",",
+    "hops": ",",
+    "syncs": ",",
+    "cost": ",.6g",
+}
+"""The numbers among the facts of a federation, and how they are written."""
+OPENING = "opening"
+"""The phase in which members connect and compare their settings."""
 
 
 class Pass(NamedTuple):
@@ -76,50 +88,76 @@ class FederationView:
         """Take in an overview, ``seconds`` after watching began. Another run begins anew."""
         parties = summary["parties"]
         runs = [one["run"] for one in parties.values() if one.get("run")]
+        # only if nobody is in the old run any more: parties change over one by one
         if runs and self._run not in (None, *runs):
             self._begin(runs[0])
-        self._run = self._run or (runs[0] if runs else None)
-        visits = [
-            self._ledgers[name].hops if name in self._ledgers else 0 for name in self.config.parties
-        ]
-        self._ledgers |= {
-            name: Ledger(**one["ledger"]) for name, one in parties.items() if "ledger" in one
-        }
+        if runs and self._run is None:
+            self._run = runs[0]
+
+        visits = [self._visits_of(name) or 0 for name in self.config.parties]
+        for name, one in parties.items():
+            if "ledger" in one:
+                self._ledgers[name] = Ledger(**one["ledger"])
         ledger = Ledger.total(self._ledgers.values())
-        sent = {"hops": ledger.hops, "cost": self._costs.total(ledger)}
-        reached = [
-            n
-            for n in (summary["iteration"], *(row["iteration"] for row in self._rows[-1:]))
-            if n is not None
-        ]
+
+        summary = self._completed(summary, ledger)
+        self._add_row(summary, ledger, seconds)
+        self._add_passes(parties, seconds, visits)
+
+        # last, and as a whole: another thread may read the document at any time
+        record = self._record(summary, ledger)
+        made = make_report([record], "federation", self._title, VERSION)
+        made["runs"][0] |= self._own_parts(summary)
+        self._document = made
+
+    def _visits_of(self, party: str) -> int | None:
+        """The visits of a party so far; None before its first answer."""
+        if party not in self._ledgers:
+            return None
+        return self._ledgers[party].hops
+
+    def _completed(self, summary: Mapping[str, Any], ledger: Ledger) -> dict[str, Any]:
+        """The overview with what was known before, also where nobody answers any more; counts of
+        the federation never fall."""
         self._last |= {name: summary[name] for name in KEPT if summary[name] is not None}
-        # also where nobody answers any more
-        summary = {**summary, **self._last, **sent, "iteration": max(reached, default=None)}
-        row = {name: summary.get(name) for name in COLUMNS}
-        row |= {
-            "seconds": round(seconds, 3),
-            "bytes": sum(ledger.bytes(self._costs.account).values()),
+        reached = [row["iteration"] for row in self._rows[-1:]]
+        if summary["iteration"] is not None:
+            reached.append(summary["iteration"])
+        return {
+            **summary,
+            **self._last,
+            "hops": ledger.hops,
+            "cost": self._costs.total(ledger),
+            "iteration": max(reached, default=None),
         }
-        if row["iteration"] is not None and (
-            not self._rows or row["iteration"] > self._rows[-1]["iteration"]
-        ):
-            self._rows.append(row)
-            if len(self._rows) > MOST_POINTS:
-                self._rows = self._rows[::2]
-        if passes := sorted(
-            self._passes(parties, seconds), key=lambda one: (one.seconds, one.iteration)
-        ):
+
+    def _add_row(self, summary: Mapping[str, Any], ledger: Ledger, seconds: float) -> None:
+        """A point of the curves, if the federation has gone on since the last one."""
+        row = {name: summary.get(name) for name in COLUMNS}
+        row["seconds"] = round(seconds, 3)
+        row["bytes"] = sum(ledger.bytes(self._costs.account).values())
+        if row["iteration"] is None:
+            return
+        if self._rows and row["iteration"] <= self._rows[-1]["iteration"]:
+            return
+
+        self._rows.append(row)
+        if len(self._rows) > MOST_POINTS:
+            # half as dense, over the whole time
+            self._rows = self._rows[::2]
+
+    def _add_passes(self, parties: Mapping[str, Any], seconds: float, visits: list[int]) -> None:
+        """The passes that this look has shown; ``visits`` of the parties were known before it."""
+        passes = list(self._passes(parties, seconds))
+        if passes:
+            passes.sort(key=lambda one: (one.seconds, one.iteration))
             self._looks.append(passes)
             self._visits.append(visits)
+
         for one in parties.values():
             for token in one.get("tokens", ()):
-                self._hops[token["token"]] = max(
-                    self._hops.get(token["token"], 0), self._iteration(token)
-                )
-        self._document = make_report(
-            [self._record(summary, ledger)], "federation", self._title, VERSION
-        )
-        self._document["runs"][0] |= self._own_parts(summary)
+                index = token["token"]
+                self._hops[index] = max(self._hops.get(index, 0), self._iteration(token))
 
     def document(self) -> dict[str, Any]:
         """The document as of the last overview."""
@@ -131,67 +169,46 @@ class FederationView:
 
     def _record(self, summary: Mapping[str, Any], ledger: Ledger) -> RunRecord:
         phases = {name: one["phase"] for name, one in summary["parties"].items()}
-        trains = "training" in phases.values()
-        up = sum(phase in UP for phase in phases.values())
-        well = all(phase in WELL for phase in phases.values())
+        status = _status(phases.values(), summary["status"])
         missing = [name for name, phase in phases.items() if phase not in WELL]
-        over = well and not trains and "opening" not in phases.values()
-        at = "" if summary["iteration"] is None else f" Iteration {summary['iteration']:,}."
-        if over:
-            ends = summary["status"] or "ended"
-        elif "opening" in phases.values():
-            ends = "opening"
-        else:
-            ends = "no answer"
+        notes = []
+        if missing:
+            notes = [
+                f"Not up, or failed, and counted as of their last answers: {', '.join(missing)}."
+            ]
+
+        up = sum(phase in UP for phase in phases.values())
+        message = f"{up} of {len(phases)} members answer."
+        if not missing and not {"training", OPENING}.intersection(phases.values()):
+            message = f"The run has ended, and all {len(phases)} members know."
+        if summary["iteration"] is not None:
+            message += f" Iteration {summary['iteration']:,}."
+
         return RunRecord(
             name=self.config.federation,
-            status=RUNNING if trains else ends,
-            message=f"{self._attendance(phases, up, over)}{at}",
+            status=status,
+            message=message,
             method=self.config.method.kind,
             stepsize=None,
             history=(),
             ledger=ledger,
             costs=self._costs,
-            notes=[
-                f"Not up, or failed, and counted as of their last answers: {', '.join(missing)}."
-            ]
-            if missing
-            else [],
+            notes=notes,
             yaml=self._settings,
             trace=replace(self._network),
             clients=self.config.parties,
         )
 
-    def _attendance(self, phases: Mapping[str, str], up: int, over: bool) -> str:
-        """How many members answer, or that the run has ended for all."""
-        if over:
-            return f"The run has ended, and all {len(phases)} members know."
-        return f"{up} of {len(phases)} members answer."
-
     def _own_parts(self, summary: Mapping[str, Any]) -> dict[str, Any]:
         parties = summary["parties"]
-        shown = {
-            "objective": ".8g",
-            "gap": ".3g",
-            "iteration": ",",
-            "hops": ",",
-            "syncs": ",",
-            "cost": ",.6g",
-        }
         facts = [["run", self._run or "not agreed yet"], ["method", self.config.method.kind]]
-        facts += [
-            [name, format(summary[name], how)]
-            for name, how in shown.items()
-            if summary[name] is not None
-        ]
-        facts += [[name, in_words(one)] for name, one in parties.items() if name == SERVER]
-        rows = self._rows
-        known = {name: [finite(one[name]) for one in rows] for name in COLUMNS}
-        known = {
-            name: column
-            for name, column in known.items()
-            if any(value is not None for value in column)
-        }
+        for name, how in FACTS.items():
+            if summary[name] is not None:
+                facts.append([name, format(summary[name], how)])
+        if SERVER in parties:  # it is in no row of the table of clients
+            facts.append([SERVER, in_words(parties[SERVER])])
+
+        known = known_columns(self._rows, COLUMNS)
         x = [name for name in X_AXES if name in known]
         y = [name for name in ("objective", "gap") if name in known]
         return {
@@ -203,22 +220,18 @@ class FederationView:
 
     def _client(self, name: str, one: Mapping[str, Any]) -> dict[str, Any]:
         last = [self._iteration(token) for token in one.get("tokens", ())]
-        phase = one["phase"]
-        gone = "finished"
-        if phase not in WELL:
-            gone = "gone" if is_dead(one) else "unknown"
-        waits = phase == "opening" or bool(one.get("waiting_for"))
+        detail = in_words(one)
+        if one.get("waiting_for"):
+            detail += f". Waits for: {', '.join(one['waiting_for'])}"
         return {
             "name": name,
             "cluster": None,
             "features": None,
-            "visits": self._ledgers[name].hops if name in self._ledgers else None,
+            "visits": self._visits_of(name),
             "last_visit": max(last, default=None),
             "norm": None,
-            "state": ("waiting" if waits else "up") if phase in ("opening", "training") else gone,
-            "detail": ". Waits for: ".join(
-                filter(None, [in_words(one), ", ".join(one.get("waiting_for", ()))])
-            ),
+            "state": _state(one),
+            "detail": detail,
         }
 
     def _iteration(self, token: Mapping[str, Any]) -> int:
@@ -229,39 +242,66 @@ class FederationView:
         visits: dict[int, list[tuple[int, int, bool, str, Mapping[str, Any]]]] = {}
         for name, one in parties.items():
             for token in one.get("tokens", ()):
+                # a number from another party: a page with a million tokens would stop the browser
                 if token["token"] < MOST_TOKENS:
                     own = visits.setdefault(token["token"], [])
                     own.append((token["sync"], token["hop"], name == SERVER, name, token))
+
+        # parties tell their last visit only: two in a row are known where both are still the last
         for index, seen in visits.items():
             for before, after in pairwise(sorted(seen, key=lambda visit: visit[:4])):
                 certain = before[0] == after[0] and after[1] - before[1] <= 1
                 if certain and after[:2] > self._latest.get(index, (-1, -1)):
                     self._latest[index] = after[:2]
                     ends = (self._numbers[before[3]], self._numbers[after[3]])
+                    # clocks of parties may differ: seconds since then do not depend on them
                     when = max(0.0, now - after[4]["seconds_ago"])
                     yield Pass(index, *ends, self._iteration(after[4]), round(when, 3))
 
     def _trace(self, hops: int) -> dict[str, Any] | None:
-        passes = [one for look in self._looks for one in look]
+        passes: list[Pass] = []
+        windows = []
+        for look in self._looks:
+            windows.append([len(passes), len(passes) + len(look)])
+            passes += look
         if not passes:
             return None
-        windows = []
-        start = 0
-        for look in self._looks:
-            windows.append([start, start + len(look)])
-            start += len(look)
+
         columns = {name: [getattr(one, name) for one in passes] for name in Pass._fields}
         tokens = 1 + max(columns["token"])
-        whole = [self._hops.get(token, 0) for token in range(tokens)]
-        known = {
-            "hops": columns["iteration"],
-            "all_hops": whole,
-            "visits_before": list(self._visits),
-        }
         return {
             **columns,
             "tokens": tokens,
             "total": max(hops, len(passes)),
             "windows": windows,
-            **known,
+            "hops": columns["iteration"],
+            "all_hops": [self._hops.get(token, 0) for token in range(tokens)],
+            "visits_before": list(self._visits),
         }
+
+
+def _status(phases: Collection[str], ended: str | None) -> str:
+    """The status of the run, by the phases of its members; ``ended`` is how it ended."""
+    if "training" in phases:
+        return RUNNING
+    if OPENING in phases:
+        return OPENING
+    if all(phase in WELL for phase in phases):
+        return ended or "ended"
+    return "no answer"
+
+
+def _state(one: Mapping[str, Any]) -> str:
+    """The state of a member, by which its place in the drawing is coloured."""
+    phase = one["phase"]
+    if phase == OPENING:
+        return "waiting"
+    if phase == "training":
+        if one.get("waiting_for"):
+            return "waiting"
+        return "up"
+    if phase in WELL:
+        return "finished"
+    if is_dead(one):
+        return "gone"
+    return "unknown"

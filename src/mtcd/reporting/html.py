@@ -32,12 +32,14 @@ def _facts(run: Run) -> dict[str, str]:
     found["objective"] = f"{last.objective:.6g}"
     if last.gap is not None:
         found["gap"] = f"{last.gap:.3g}"
-    shown = dict(last.metrics)
-    shown |= {"test_accuracy": last.test_accuracy} if last.test_accuracy is not None else {}
-    if shown:
-        found["metrics"] = ", ".join(
-            f"{name.replace('_', ' ')} {value:.4g}" for name, value in shown.items()
-        )
+
+    metrics = dict(last.metrics)
+    if last.test_accuracy is not None:
+        metrics["test_accuracy"] = last.test_accuracy
+    if metrics:
+        shown = [f"{name.replace('_', ' ')} {value:.4g}" for name, value in metrics.items()]
+        found["metrics"] = ", ".join(shown)
+
     found["iterations"] = f"{last.iteration:,} ({last.hops:,} hops, {last.syncs:,} syncs)"
     found["messages"] = ", ".join(
         f"{count:,} {link.replace('_', '-')}" for link, count in last.messages.items()
@@ -53,17 +55,22 @@ def _facts(run: Run) -> dict[str, str]:
 def curve_svg(history: History) -> str:
     """The gap, or else the objective, against iterations, both on a logarithmic scale; empty if
     there is no curve."""
-    name = "objective" if history.rows[-1].gap is None else "gap"
+    name = "gap"
+    if history.rows[-1].gap is None:
+        name = "objective"
     values = history[name]
     iterations = history["iteration"]
     there = np.isfinite(values) & (values > 0)
     if there.sum() < 2:
         return ""
+
+    # iteration 0 has a place, which log10 would not give it
     x = np.log1p(iterations[there])
     y = np.log10(values[there])
     across = _spread(x, WIDTH)
     down = HEIGHT - _spread(y, HEIGHT)
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, down, strict=True))
+    # labels at the ends of the axis, in place of ticks
     low, high = (f"{value:.3g}" for value in (values[there].min(), values[there].max()))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH + 80}" height="{HEIGHT + 34}" '

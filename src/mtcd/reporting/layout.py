@@ -37,11 +37,11 @@ def layout(
     elif kind == "path":
         places = _arc(size)
     elif kind == "star" and size > 2:
-        places = np.concatenate([[[0.0, 0.0]], _circle(size - 1)])
+        places = np.concatenate([[[0.0, 0.0]], _circle(size - 1)])  # client 0 is the centre
     elif kind in ("cycle", "complete", "empty") or dense:
-        if clusters is None or kind == "cycle":
-            order = np.arange(size)
-        else:
+        # neighbours of a cycle belong side by side; elsewhere the members of a cluster do
+        order = np.arange(size)
+        if clusters is not None and kind != "cycle":
             order = np.argsort(clusters, kind="stable")
         places = np.empty((size, 2))
         places[order] = _circle(size)
@@ -77,15 +77,18 @@ def _by_pieces(size: int, edges: Links) -> Places:
         (np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(size, size)
     )
     count, piece = scipy.sparse.csgraph.connected_components(links, directed=False)
-    members = sorted(
-        (np.flatnonzero(piece == p) for p in range(count)), key=lambda own: (-len(own), own[0])
-    )
+    pieces = [np.flatnonzero(piece == p) for p in range(count)]
+    pieces.sort(key=lambda own: (-len(own), own[0]))
+
+    # a square of area n for a piece of n clients: the rows fill a square, but for a tenth
     places = np.empty((size, 2))
-    width = 1.1 * math.sqrt(size) if count > 1 else math.inf
+    width = math.inf
+    if count > 1:
+        width = 1.1 * math.sqrt(size)
     left = 0.0
     top = 0.0
     height = 0.0
-    for own in members:
+    for own in pieces:
         side = math.sqrt(len(own))
         if left > 0 and left + side > width:
             left = 0.0
@@ -104,7 +107,9 @@ def _by_distance(links: scipy.sparse.csr_array) -> Places:
     if size <= 2:
         return np.column_stack([np.arange(size, dtype=float), np.zeros(size)])
     first = _start(links)
-    return first if size > MOST_IMPROVED else _improved(first, _distances(links))
+    if size > MOST_IMPROVED:
+        return first
+    return _improved(first, _distances(links))
 
 
 def _distances(links: scipy.sparse.csr_array, client: int | None = None) -> Places:
@@ -122,9 +127,12 @@ def _start(links: scipy.sparse.csr_array) -> Places:
     rows = [_distances(links, 0)]
     while len(rows) < min(PIVOTS, size):
         rows.append(_distances(links, int(np.argmax(np.min(rows, axis=0)))))
+
+    # classical scaling: centred, the squared distances are inner products of places
     squares = -0.5 * np.column_stack(rows) ** 2
     centred = squares - squares.mean(axis=0) - squares.mean(axis=1, keepdims=True) + squares.mean()
     inner = centred.T @ centred
+    # fixed starts, not random ones, that are orthogonal to few vectors
     first = _main_direction(inner, np.linspace(-1, 1, len(rows)))
     inner = inner - np.outer(first, first) * (first @ inner @ first)
     second = _main_direction(inner, np.cos(np.arange(len(rows))))
@@ -139,6 +147,7 @@ def _main_direction(matrix: Places, start: Places) -> Places:
     """The eigenvector of the largest eigenvalue, from a fixed start: always the same one, also of
     several."""
     vector = start
+    # power iteration: slow if two are alike, but then either will do
     for _ in range(100):
         vector = matrix @ vector
         vector = vector / max(1e-300, float(np.linalg.norm(vector)))

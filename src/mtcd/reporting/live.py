@@ -57,6 +57,7 @@ class LiveRun(Watcher):
         self, row: Measurement, fraction: float, parameters: Callable[[], list[Any]]
     ) -> None:
         self._rows.append(row)
+        # norms need all parameters, which the engine may have to copy: not at every measurement
         now = monotonic()
         if now >= self._looked + SPACING:
             self._looked = now
@@ -70,31 +71,50 @@ class LiveRun(Watcher):
         return make_report([self._record()], "live", f"mtcd: {self.name}", VERSION)
 
     def _record(self) -> RunRecord:
-        return self._in_training() if self._run is None else self._ended(self._run)
+        if self._run is None:
+            return self._in_training()
+        return self._ended(self._run)
 
     def _in_training(self) -> RunRecord:
-        started = self._started
-        rows = list(self._rows)
-        trace = None if started is None else cast(Trace, started.attachment("trace"))
-        return RunRecord(
+        rows = list(self._rows)  # the training goes on meanwhile
+        message = "Getting ready."
+        if rows:
+            message = f"In training, at iteration {rows[-1].iteration:,}."
+
+        record = RunRecord(
             name=self.name,
             status=RUNNING,
-            message=f"In training, at iteration {rows[-1].iteration:,}."
-            if rows
-            else "Getting ready.",
-            method="" if started is None else started.method,
-            stepsize=None if started is None else started.settings.get("method.stepsize"),
+            message=message,
+            method="",
+            stepsize=None,
             history=rows,
-            ledger=Ledger() if started is None else started.ledger,
+            ledger=Ledger(),
             costs=self.costs,
             notes=self.notes,
             yaml=self.yaml,
-            trace=trace if trace is None or self._norms is None else trace.with_norms(self._norms),
+            trace=None,
             clients=self.clients,
             features=self.features,
         )
+        if self._started is None:
+            return record
+        return self._with_training(record, self._started)
+
+    def _with_training(self, record: RunRecord, started: Started) -> RunRecord:
+        """The record with what is known since the training has started."""
+        trace = cast(Trace | None, started.attachment("trace"))
+        if trace is not None and self._norms is not None:
+            trace = trace.with_norms(self._norms)
+        return replace(
+            record,
+            method=started.method,
+            stepsize=started.settings.get("method.stepsize"),
+            ledger=started.ledger,
+            trace=trace,
+        )
 
     def _ended(self, run: Run) -> RunRecord:
+        # by what the model has, not by its kind: features bring kinds that are not known here
         known: dict[str, Any] = {"clients": self.clients, "features": self.features}
         if run.model is not None:
             known["families"] = run.model.families

@@ -14,7 +14,8 @@ from matplotlib.ticker import PercentFormatter
 from mtcd.core.errors import MtcdError
 from mtcd.plots.paper import Paper
 from mtcd.plots.styles import COLOURS
-from mtcd.reporting.metric_panel import plot_metrics
+from mtcd.protocol.ledger.costs import Costs
+from mtcd.reporting.metric_panel import plot_metrics, x_label
 from mtcd.training.history import History
 from mtcd.training.run import Run
 
@@ -25,6 +26,8 @@ NAMES = {
     "objective": "objective f",
 }
 SHARES = ("test_accuracy", "accuracy")
+SCREEN_SIZES = {2: (9.5, 3.8), 3: (15.0, 3.8)}
+"""Inches, by the number of panels."""
 
 
 def plot_run(run: Run, file: str | Path | None = None) -> Figure:
@@ -53,55 +56,48 @@ def plot_runs(
     if paper is None:
         draw_runs(runs, title).savefig(path, dpi=150)
         return
+    metadata = None
+    if path.suffix == ".pdf":
+        metadata = {"CreationDate": None}  # the same runs give the same file
     with paper.fonts():
         figure = draw_runs(runs, "", paper)
         paper.shrink(figure)
-        figure.savefig(
-            path, dpi=300, metadata={"CreationDate": None} if path.suffix == ".pdf" else None
-        )
+        figure.savefig(path, dpi=300, metadata=metadata)
 
 
 def draw_runs(runs: Mapping[str, Run], title: str = "", paper: Paper | None = None) -> Figure:
     """The figure of ``plot_runs``."""
-    measured = next(iter(runs.values())).history if len(runs) == 1 else None
-    wide = measured is not None and bool(measured.metrics)
-    panels = 3 if wide else 2
-    stacked = paper is not None and paper.stacked(panels)
-    figure = Figure(figsize=(15 if wide else 9.5, 3.8), layout="constrained")
-    if paper is not None:
-        figure.set_size_inches(
-            paper.width, paper.width * (0.65 * panels if stacked else 1.05 / panels)
-        )
-    left, right, *third = figure.subplots(*((panels, 1) if stacked else (1, panels)))
-    right.sharey(left)
-    right.tick_params(which="both", labelleft=stacked)
+    # all runs of a picture have the same costs
+    first = next(iter(runs.values()))
+    panels = 2
+    if len(runs) == 1 and first.history.metrics:
+        panels = 3
+    figure, stacked = _empty_figure(panels, paper)
+    left, right, *third = figure.axes
+
     shown = _shown(runs)
-    if all(run.final.epoch is not None for run in runs.values()) and shown in SHARES:
+    far = "iteration"
+    if shown in SHARES and all(run.final.epoch is not None for run in runs.values()):
         far = "epoch"
-    else:
-        far = "iteration"
     for (label, run), colour in zip(runs.items(), COLOURS * len(runs), strict=False):
         style: dict[str, Any] = {"label": label, "color": colour, "linewidth": 1.8}
         _curve(left, run.history, far, shown, style)
         _curve(right, run.history, "cost", shown, style)
-    costs = next(iter(runs.values())).costs
-    left.set_xlabel("epochs" if far == "epoch" else "iterations (hops per token)")
-    equal = f"{costs.ratio:g} hops" if costs.per == "message" else f"{costs.ratio:g} of a hop"
-    right.set_xlabel(f"communication cost (client-server {costs.per} = {equal})")
-    for axes in (left, right) if stacked else (left,):
-        axes.set_ylabel(NAMES[shown])
+
+    left.set_xlabel(x_label(far))
+    right.set_xlabel(_cost_label(first.costs))
+    left.set_ylabel(NAMES[shown])
+    if stacked:  # side by side, the panels share their axis
+        right.set_ylabel(NAMES[shown])
     for axes in (left, right):
-        if shown in SHARES:
-            axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-        else:
-            axes.set_yscale("log")
-            axes.set_xscale("symlog", linthresh=1.0)
-        axes.set_xlim(left=0)
-        axes.grid(alpha=0.25)
-    if paper is None or len(runs) > 1:
-        right.legend(frameon=False, fontsize=9 if paper is None else None)
-    if measured is not None and third:
-        plot_metrics(third[0], measured, far, roomy=paper is None)
+        _scale(axes, shown)
+
+    if paper is None:
+        right.legend(frameon=False, fontsize=9)
+    elif len(runs) > 1:
+        right.legend(frameon=False)
+    for axes in third:
+        plot_metrics(axes, first.history, far, roomy=paper is None)
     if paper is not None:
         for axes in figure.axes:  # what is in brackets stands below
             axes.set_xlabel(axes.get_xlabel().replace(" (", "\n("))
@@ -110,10 +106,48 @@ def draw_runs(runs: Mapping[str, Run], title: str = "", paper: Paper | None = No
     return figure
 
 
+def _empty_figure(panels: int, paper: Paper | None) -> tuple[Figure, bool]:
+    """A figure with so many panels, and whether they are stacked, as in a column of a paper."""
+    figure = Figure(figsize=SCREEN_SIZES[panels], layout="constrained")
+    stacked = False
+    if paper is not None:
+        stacked = paper.stacked(panels)
+        height = paper.width * 1.05 / panels
+        if stacked:
+            height = paper.width * 0.65 * panels
+        figure.set_size_inches(paper.width, height)
+
+    if stacked:
+        left, right, *_ = figure.subplots(panels, 1)
+    else:
+        left, right, *_ = figure.subplots(1, panels)
+    right.sharey(left)
+    right.tick_params(which="both", labelleft=stacked)
+    return figure, stacked
+
+
+def _cost_label(costs: Costs) -> str:
+    equal = f"{costs.ratio:g} of a hop"
+    if costs.per == "message":
+        equal = f"{costs.ratio:g} hops"
+    return f"communication cost (client-server {costs.per} = {equal})"
+
+
+def _scale(axes: Axes, shown: str) -> None:
+    if shown in SHARES:
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    else:
+        axes.set_yscale("log")
+        axes.set_xscale("symlog", linthresh=1.0)  # with a place for 0, the start
+    axes.set_xlim(left=0)
+    axes.grid(alpha=0.25)
+
+
 def _shown(runs: Mapping[str, Run]) -> str:
     """The quantity by which all runs can be compared. Split networks have an accuracy in every
     row."""
     finals = [run.final for run in runs.values()]
+    # runs of networks and of linear models have only the objective in common
     of_networks = all(last.accuracy is not None for last in finals)
     names = [name for name in NAMES if name not in SHARES or of_networks]
     return next(name for name in names if all(getattr(last, name) is not None for last in finals))

@@ -53,12 +53,16 @@ class RunRecord:
 def of_run(run: Run, name: str, yaml: str | None, **known: Any) -> RunRecord:
     """The record of a run that has ended; ``known``: clients, features, coefficients and other
     fields of the model."""
+    stepsize = run.stepsize
+    if known.get("families"):  # which choose their own
+        stepsize = None
+
     return RunRecord(
         name=name,
         status=run.status,
         message=run.message,
         method=run.method,
-        stepsize=None if known.get("families") else run.stepsize,  # families choose their own
+        stepsize=stepsize,
         history=run.history.rows,
         ledger=run.ledger,
         costs=run.costs,
@@ -75,7 +79,9 @@ def read_record(folder: Path, name: str) -> RunRecord:
     about, run = read_without_model(folder)
     try:
         model = outline(about)
-        clients = model.clients if run.trace is None else run.trace.clients
+        clients = model.clients
+        if run.trace is not None:
+            clients = run.trace.clients  # all of the network, also those that left
         return of_run(
             run,
             name,
@@ -87,13 +93,16 @@ def read_record(folder: Path, name: str) -> RunRecord:
             families=model.families,
         )
     except (AttributeError, OSError, TypeError, ValueError, csv.Error) as error:
+        # whatever is wrong with a file of a stranger, it is one error that names the folder
         raise MtcdError(
             f"{folder} is not a complete run folder ({type(error).__name__}: {error})."
         ) from None
 
 
 def _text(path: Path) -> str | None:
-    return path.read_text(encoding="utf-8") if path.is_file() else None
+    if not path.is_file():
+        return None
+    return path.read_text(encoding="utf-8")
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

@@ -61,6 +61,7 @@ def report(
     """
     out = Path(out)
     _check_out(out)
+    # before any folder is read: without bokeh nothing can be written
     render = find("mtcd.reporting.render").render
     find("bokeh")  # raises with installation advice
 
@@ -74,7 +75,9 @@ def report(
             check_run(Path(run))
 
     records = [_record(run, name) for name, run in named]
-    title = f"mtcd: {records[0].name}" if len(records) == 1 else f"mtcd: {len(records)} runs"
+    title = f"mtcd: {len(records)} runs"
+    if len(records) == 1:
+        title = f"mtcd: {records[0].name}"
     write_whole(out, render(make_report(records, "file", title, VERSION)))
     return out
 
@@ -83,10 +86,12 @@ def _named(
     runs: Reported | Iterable[Reported] | Mapping[str, Reported],
 ) -> list[tuple[str, Reported]]:
     """The runs with names that differ."""
+    if isinstance(runs, Run | str | Path):
+        runs = [runs]
     if isinstance(runs, Mapping):
         named = list(runs.items())
     else:
-        listed = [runs] if isinstance(runs, Run | str | Path) else list(runs)
+        listed = list(runs)
         named = list(zip(_names(listed), listed, strict=True))
 
     if not named:
@@ -100,14 +105,25 @@ def _names(runs: Sequence[Reported]) -> list[str]:
     folders = [Path(run) for run in runs if not isinstance(run, Run)]
     of_folders = iter(unique_names(folders))
 
-    seen: Counter[str] = Counter()
     names = []
     for run in runs:
-        name = run.method if isinstance(run, Run) else next(of_folders)
-        seen[name] += 1
-        names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+        if isinstance(run, Run):
+            names.append(run.method)
+        else:
+            names.append(next(of_folders))
+    return _numbered(names)
 
-    return names
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """The names, with a number behind each that was there before."""
+    seen: Counter[str] = Counter()
+    numbered = []
+    for name in names:
+        seen[name] += 1
+        if seen[name] > 1:
+            name = f"{name} ({seen[name]})"
+        numbered.append(name)
+    return numbered
 
 
 def _record(run: Reported, name: str) -> RunRecord:
@@ -137,19 +153,15 @@ def unique_names(folders: Sequence[Path]) -> list[str]:
     depth = 1
     while max(times.values(), default=1) > 1:
         depth += 1
+        # only those that are still alike get longer
         for path, name in list(names.items()):
             if times[name] > 1:
                 names[path] = str(Path(*path.parts[-depth:]))
 
         times = Counter(names.values())
 
-    seen: Counter[Path] = Counter()
-    found = []
-    for path in whole:
-        seen[path] += 1
-        found.append(names[path] if seen[path] == 1 else f"{names[path]} ({seen[path]})")
-
-    return found
+    # different folders have different names by now: only one that is given twice gets a number
+    return _numbered([names[path] for path in whole])
 
 
 def _check_out(out: Path) -> None:
@@ -157,6 +169,7 @@ def _check_out(out: Path) -> None:
     if out.is_dir() or not out.absolute().parent.is_dir():
         raise ConfigError(f"{out} cannot be written: give a file in a folder that exists (--out).")
     try:
+        # a name may be misspelt: nothing but an earlier report is replaced
         other = out.exists() and not _is_report(out)
     except OSError as error:
         raise ConfigError(

@@ -59,11 +59,13 @@ class Serving(Closing):
 
     def __init__(self, address: str, document: Document, render: Render) -> None:
         self._server = server = WebServer(address, self.answer, "The page", HEADERS)
-        self._secret = None if server.is_local else secrets.token_urlsafe(24)
-        if ip_address(server.host).is_unspecified:
+        self._secret = None
+        if not server.is_local:
+            self._secret = secrets.token_urlsafe(24)
+
+        shown = _bracketed(server.host)
+        if ip_address(server.host).is_unspecified:  # 0.0.0.0 is no address to open
             shown = socket.gethostname()
-        else:
-            shown = _bracketed(server.host)
         self.url = f"http://{shown}:{server.port}{self._prefix}"
         self._document, self._render = document, render
         self._lock = Lock()
@@ -79,7 +81,9 @@ class Serving(Closing):
 
     @property
     def _prefix(self) -> str:
-        return "/" if self._secret is None else f"/{self._secret}/"
+        if self._secret is None:
+            return "/"
+        return f"/{self._secret}/"
 
     def close(self) -> None:
         self._server.close()
@@ -89,6 +93,7 @@ class Serving(Closing):
         last one."""
         with self._lock:
             self._latest = None
+            # what is asked for from now on is made anew, and is the last
             now = monotonic()
         if self._asked < now - seconds:
             return  # nobody watches
@@ -101,29 +106,28 @@ class Serving(Closing):
         # behind a tunnel the port is another
         known = self._secret is not None or names_this_machine(headers)
         # compared as bytes: in constant time, whatever characters were sent
-        right = secrets.compare_digest(
-            path[: len(self._prefix)].encode(errors="replace"), self._prefix.encode()
-        )
-        name = path[len(self._prefix) :]
+        prefix, name = path[: len(self._prefix)], path[len(self._prefix) :]
+        right = secrets.compare_digest(prefix.encode(errors="replace"), self._prefix.encode())
         if not (known and right) or name not in ("", "data"):
             return NOTHING
+
         try:
             if name == "data":
                 self._asked = monotonic()
-                return _answer(
-                    HTTPStatus.OK, json.dumps(self._now(), allow_nan=False), "application/json"
-                )
+                text = json.dumps(self._now(), allow_nan=False)
+                return _answer(HTTPStatus.OK, text, "application/json")
             return _answer(HTTPStatus.OK, self._render(self._now()), "text/html")
         except MtcdError as error:
             return _answer(HTTPStatus.SERVICE_UNAVAILABLE, f"{error}\n")
         except Exception:
+            # a slip of ours must not end the training that is watched, nor be shown to strangers
             logging.getLogger("mtcd").exception("The report page could not be made")
-            return _answer(
-                HTTPStatus.INTERNAL_SERVER_ERROR, "The page could not be made: see the log.\n"
-            )
+            text = "The page could not be made: see the log.\n"
+            return _answer(HTTPStatus.INTERNAL_SERVER_ERROR, text)
 
     def _now(self) -> dict[str, Any]:
         with self._lock:
+            # under the lock: of several viewers, one makes the document, and the others wait for it
             if self._latest is None or monotonic() > self._latest[0] + FRESH:
                 self._latest = None  # an error is not kept
                 made = self._document()
@@ -136,4 +140,6 @@ def _answer(status: HTTPStatus, text: str, kind: str = "text/plain") -> Answer:
 
 
 def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+    if ":" in host:  # an address of IPv6
+        return f"[{host}]"
+    return host

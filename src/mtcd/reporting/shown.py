@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
@@ -28,42 +29,50 @@ def finite(value: Any) -> Any:
     knows."""
     if value is None or not math.isfinite(value):
         return None
-    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
+    return value
 
 
 def facts(record: RunRecord) -> list[list[str]]:
     """Labels and values: the settings that matter most, and the last measurement."""
-    known: list[tuple[str, str | None]] = [
-        ("method", record.method),
-        ("step size", None if record.stepsize is None else f"{record.stepsize:.6g}"),
-        ("clients", f"{len(record.clients):,}" if record.clients else None),
+    # label, value and format; what is None is not known, or does not apply
+    known: list[tuple[str, Any, str]] = [
+        ("method", record.method, ""),
+        ("step size", record.stepsize, ".6g"),
+        ("clients", len(record.clients) or None, ","),
     ]
     # other methods have no tokens
     if record.trace is not None and record.trace.tokens and record.ledger.hops:
-        known.append(("tokens", f"{record.trace.tokens:,}"))
+        known.append(("tokens", record.trace.tokens, ","))
     if record.history:
         last = record.history[-1]
         known += [
-            ("objective", f"{last.objective:.8g}"),
-            ("gap", None if last.gap is None else f"{last.gap:.3g}"),
-            ("iterations", f"{last.iteration:,}"),
-            ("epochs", None if last.epoch is None else f"{last.epoch:g}"),
-            ("hops", f"{last.hops:,}"),
-            ("syncs", f"{last.syncs:,}"),
-            ("cost", f"{last.cost:,.6g}"),
-            ("seconds of training", f"{last.seconds:.3g}"),
-            *((name.replace("_", " "), f"{value:.6g}") for name, value in _metrics(record)),
+            ("objective", last.objective, ".8g"),
+            ("gap", last.gap, ".3g"),
+            ("iterations", last.iteration, ","),
+            ("epochs", last.epoch, "g"),
+            ("hops", last.hops, ","),
+            ("syncs", last.syncs, ","),
+            ("cost", last.cost, ",.6g"),
+            ("seconds of training", last.seconds, ".3g"),
         ]
-    return [[label, value] for label, value in known if value is not None]
+        for name, value in _metrics(record).items():
+            known.append((name.replace("_", " "), value, ".6g"))
+    return [[label, format(value, how)] for label, value, how in known if value is not None]
 
 
-def _metrics(record: RunRecord) -> list[tuple[str, float]]:
+def _metrics(record: RunRecord) -> dict[str, float | None]:
     """The latest value of each metric: it is not in every measurement."""
-    latest = {name: value for row in record.history for name, value in row.metrics.items()}
-    learnt = {name: getattr(record.history[-1], name) for name in ("accuracy", "test_accuracy")}
-    return list(
-        ({name: value for name, value in learnt.items() if value is not None} | latest).items()
-    )
+    last = record.history[-1]
+    # of split networks, which know them at every measurement
+    latest: dict[str, float | None] = {
+        "accuracy": last.accuracy,
+        "test_accuracy": last.test_accuracy,
+    }
+    for row in record.history:
+        latest |= row.metrics
+    return latest
 
 
 def ledger_rows(record: RunRecord) -> list[list[str]]:
@@ -73,27 +82,25 @@ def ledger_rows(record: RunRecord) -> list[list[str]]:
     for account in get_args(Account):
         messages = ledger.messages(account)
         sizes = ledger.bytes(account)
-        rows += [
-            [
-                f"{account}, {LINK_NAMES[link]}",
-                f"{_counted(messages[link])}, {filesize.decimal(sizes[link])}",
-            ]
-            for link in LINKS
-            if messages[link]
-        ]
+        for link in LINKS:
+            if messages[link]:
+                sent = f"{_counted(messages[link])}, {filesize.decimal(sizes[link])}"
+                rows.append([f"{account}, {LINK_NAMES[link]}", sent])
         rows.append([f"{account}, cost per {costs.per}", f"{costs.total(ledger, account):,.6g}"])
-    rows += [
-        ["hops of all tokens", f"{ledger.hops:,}"],
-        ["hops charged, but not sent", f"{ledger.unsent_hops:,}"],
-        *([["hops that changed nothing", f"{ledger.unchanged:,}"]] if ledger.unchanged else []),
-        ["bytes of a number", str(ledger.float_bytes)],
-        ["price of a message with the server, in hops", f"{costs.ratio:g}"],
-    ]
+
+    rows.append(["hops of all tokens", f"{ledger.hops:,}"])
+    rows.append(["hops charged, but not sent", f"{ledger.unsent_hops:,}"])
+    if ledger.unchanged:
+        rows.append(["hops that changed nothing", f"{ledger.unchanged:,}"])
+    rows.append(["bytes of a number", str(ledger.float_bytes)])
+    rows.append(["price of a message with the server, in hops", f"{costs.ratio:g}"])
     return rows
 
 
 def _counted(messages: int) -> str:
-    return f"{messages:,} message{'' if messages == 1 else 's'}"
+    if messages == 1:
+        return "1 message"
+    return f"{messages:,} messages"
 
 
 def coefficients(
@@ -103,23 +110,23 @@ def coefficients(
     compared. Of trees, the largest shares of columns in the gain of all splits.
     """
     rows = [*rows, *({**row, TRAINED: row["share"]} for row in importance)]
-    found = [
-        (
-            abs(value),
-            -number,
-            row["client"],
-            row["column"] + name.removeprefix(TRAINED).replace("_", ", ", 1),
-            value,
-        )
-        for number, row in enumerate(rows)
-        if row["client"]
-        for name in row
-        if name.startswith(TRAINED) and math.isfinite(value := float(row[name]))
-    ]
-    left: dict[str, int] = {}
+    found: list[tuple[float, int, str, str, float]] = []
+    for number, row in enumerate(rows):
+        if not row["client"]:  # the intercept, which is nobody's
+            continue
+        for name in row:
+            if name.startswith(TRAINED):
+                value = float(row[name])
+                of_class = name.removeprefix(TRAINED).replace("_", ", ", 1)
+                if math.isfinite(value):
+                    # equal ones in the order of their rows
+                    key = (abs(value), -number)
+                    found.append((*key, row["client"], row["column"] + of_class, value))
+
+    taken: Counter[str] = Counter()
     shown = []
     for _, _, client, column, value in sorted(found, reverse=True):
-        left[client] = left.get(client, EACH) - 1
-        if left[client] >= 0:
+        taken[client] += 1
+        if taken[client] <= EACH:
             shown.append({"client": client, "column": column, "value": value})
     return shown[:ALL]

@@ -26,7 +26,7 @@ from mtcd.core.terminal.text import escape
 from mtcd.methods.default import default_note
 from mtcd.models.glm.config import linear_parts
 from mtcd.studies.cross_validation import CrossValidation, cross_validate
-from mtcd.studies.outcomes import write_rows
+from mtcd.studies.outcomes import names_in, write_rows
 from mtcd.studies.path import Over, RegularisationPath, path, path_method
 from mtcd.training.history import PARTS
 
@@ -49,8 +49,12 @@ def _setup(options: ConfigOptions, over: Over | None = None) -> Setup:
     config = read_config(options.config, options.changes, options.seed)
     with reading(config, options.quiet or options.as_json):
         setup = build(config)
-    if over is not None and not setup.method_given and config.privacy == PrivacySection():
+
+    # a mode of privacy has chosen a method that it can work with
+    open_ = not setup.method_given and config.privacy == PrivacySection()
+    if over is not None and open_:
         method = path_method(linear_parts(setup)[1], over, setup.network)
+        # in the config too, which is written beside the path
         config = setup.config.model_copy(update={"method": method_section(method)})
         setup = replace(setup, method=method, config=config)
     if not options.quiet:
@@ -73,10 +77,12 @@ def path_config(options: ConfigOptions, over: str, metric: str | None, force: bo
     name, values = parsed(over)
     out = options.out or RUNS / f"{options.config.stem}-path"
     check_path_folder(out)
-    if (out / CONFIG).is_file():
+    if (out / CONFIG).is_file():  # before the data is read, which may take long
         config = read_config(options.config, options.changes, options.seed)
         check_same_config(out, config, force, "a path")
+
     setup = _setup(options, name)
+    # a path needs coefficients: other models are refused here
     data, model = linear_parts(setup)
     with live_progress(setup.method.describe(), options.quiet) as watch:
         found = path(
@@ -94,16 +100,17 @@ def path_config(options: ConfigOptions, over: str, metric: str | None, force: bo
             watch=watch,
         )
     write_path(found, setup, out)
+
     rows = found.rows()
+    chosen: dict[str, Any] = {}
+    best = ""
+    if found.metric is not None:
+        chosen = {"best": found.best_value, "metric": found.metric}
+        best = f"Best {found.metric}: {name} = {found.best_value:.6g}. "
     if options.as_json:
-        chosen = {} if found.metric is None else {"best": found.best_value, "metric": found.metric}
         print(json.dumps({"over": name, "rows": plain_rows(rows), **chosen, "out": str(out)}))  # noqa: T201
     elif not options.quiet:
         screen.print(metrics_rows(rows, [name, "nonzero", "iterations"]))
-        best = ""
-        if found.metric is not None:
-            best = f"Best {found.metric}: {name} = {found.best_value:.6g}. "
-
         screen.print(escape(f"{best}Folder: {out}"), highlight=False, soft_wrap=True)
     return 0
 
@@ -134,16 +141,13 @@ def cv_config(options: ConfigOptions, folds: int, force: bool = False) -> int:
     out.parent.mkdir(parents=True, exist_ok=True)
     found.write(out)
     if options.as_json:
-        print(  # noqa: T201
-            json.dumps(
-                {
-                    "rows": plain_rows(found.rows()),
-                    "mean": plain_row(found.mean),
-                    "sd": plain_row(found.sd),
-                    "out": str(out),
-                }
-            )
-        )
+        said = {
+            "rows": plain_rows(found.rows()),
+            "mean": plain_row(found.mean),
+            "sd": plain_row(found.sd),
+            "out": str(out),
+        }
+        print(json.dumps(said))  # noqa: T201
     elif not options.quiet:
         screen.print(cv_table(found))
         screen.print(escape(f"Written: {out}"), highlight=False, soft_wrap=True)
@@ -158,6 +162,7 @@ def parsed(over: str) -> tuple[Over, int | list[float]]:
         raise ConfigError(f"--over: {key!r} is no penalty; {did_you_mean(key, KEYS)}")
     text = text.strip()
     try:
+        # their values follow from the data, from the strongest that makes a difference
         if text.endswith("points"):
             return KEYS[key], int(text.removesuffix("points"))
         return KEYS[key], [float(one) for one in text.split(",")]
@@ -185,6 +190,7 @@ def cv_table(found: CrossValidation) -> ScreenTable:
     """A row for each fold, then mean and standard deviation; a row for each metric, if there are
     many."""
     tested = {name: mean for name, mean in found.mean.items() if name.startswith("test_")}
+    # as columns while they fit on a screen
     if sum(len(name) + 2 for name in tested) <= ROOM:
         ends = [{"fold": "mean", **found.mean}, {"fold": "sd", **found.sd}]
         return metrics_rows([*found.rows(), *ends], ["fold"])
@@ -200,12 +206,7 @@ def cv_table(found: CrossValidation) -> ScreenTable:
 
 def check_path_folder(out: Path) -> None:
     """Reject a folder that holds anything but an earlier path."""
-    if out.exists() and not out.is_dir():
-        raise ConfigError(f"{out} is a file: choose another folder.")
-
-    others: list[str] = []
-    if out.exists():
-        others = sorted(found.name for found in out.iterdir() if found.name not in FILES)
+    others = sorted(set(names_in(out)) - FILES)
     if others:
         raise ConfigError(
             f"{out} holds other files ({listing(others, 3)}): choose an empty or a new folder."
@@ -220,6 +221,7 @@ def check_folds_file(out: Path) -> None:
         return
     try:
         with out.open(encoding="utf-8") as file:
+            # the start is enough: the file may be somebody's table of gigabytes
             begins = file.read(len(FOLDS))
     except (OSError, ValueError):
         begins = ""
@@ -243,6 +245,7 @@ def _config_of_best(setup: Setup, found: RegularisationPath) -> Config:
     """The config that trains the best run by itself."""
     changed: dict[str, Any] = {found.over: found.best_value}
     if found.over == "l2":  # of which alpha is another name
+        # given both, the model would be refused
         changed["alpha"] = None
 
     model = setup.config.model.model_copy(update=changed)
@@ -265,8 +268,11 @@ def plain_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row for JSON: null for what is not a number."""
-    # only NaN differs from itself
-    return {name: None if value != value else value for name, value in row.items()}
+    plain = dict(row)
+    for name, value in row.items():
+        if value != value:  # only NaN differs from itself
+            plain[name] = None
+    return plain
 
 
 def coefficient_rows(found: RegularisationPath) -> Rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -39,21 +40,35 @@ def sweep_config(
                 options.config, values, seeds, out, backend.workers, backend.ray, by, changes, show
             )
         except KeyboardInterrupt:
+            # no error: what is finished is on disk, and the same command goes on from there
             aside.print(escape(_interrupted(out)), highlight=False, soft_wrap=True)
             return 130
+
     failed = sum(record["row"]["status"] == FAILED for record in found.records)
     if options.as_json:
-        said: dict[str, Any] = {
-            "trainings": len(found.points),
-            "kept": found.kept,
-            "failed": failed,
-            "by": found.by,
-        }
-        best = {"best": found.best, "config": str(out / BEST) if found.best is not None else None}
-        print(json.dumps(said | best | {"rows": plain_rows(found.rows()), "out": str(out)}))  # noqa: T201
+        print(json.dumps(_summary(found, failed, out)))  # noqa: T201
     elif not options.quiet:
         _show(found, failed, out)
-    return 0 if failed < len(found.records) else 2
+    if failed == len(found.records):
+        return 2  # of invalid input: a sweep of which something succeeded is a success
+    return 0
+
+
+def _summary(found: Sweep, failed: int, out: Path) -> dict[str, Any]:
+    """What JSON says of a sweep."""
+    config = None
+    if found.best is not None:
+        config = str(out / BEST)
+    return {
+        "trainings": len(found.points),
+        "kept": found.kept,
+        "failed": failed,
+        "by": found.by,
+        "best": found.best,
+        "config": config,
+        "rows": plain_rows(found.rows()),
+        "out": str(out),
+    }
 
 
 def _show(found: Sweep, failed: int, out: Path) -> None:
@@ -62,6 +77,7 @@ def _show(found: Sweep, failed: int, out: Path) -> None:
     screen.print(settings_table(found))
 
     rows = [record["row"] for record in found.records]
+    # one slip fails many trainings: its reason is shown once
     reasons = dict.fromkeys(row["reason"] for row in rows if row["status"] == FAILED)
     show_notes(f"Failed: {reason}" for reason in list(reasons)[:REASONS])
     if failed:
@@ -75,23 +91,24 @@ def _show(found: Sweep, failed: int, out: Path) -> None:
 
 def settings_table(found: Sweep) -> ScreenTable:
     """A row for each setting, the best first: means over its seeds."""
-    relative = any(record["row"].get("gap") is not None for record in found.records)
-    columns = list(dict.fromkeys(["gap" if relative else "objective", found.by, "cost", "seconds"]))
+    columns = list(dict.fromkeys([found.value_column, found.by, "cost", "seconds"]))
+    # one row each, by the settings that the trainings of a group share
     rows = []
     for group in sorted(found.groups, key=found.rank)[:ROWS]:
         outcomes = [found.records[number]["row"] for number in group]
         states = [row["status"] for row in outcomes]
-        said = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
+        said = [f"{count} {state}" for state, count in Counter(states).items()]
         settings = [shown(value) for value in found.points[group[0]].settings.values()]
-        means = [_mean([row.get(name) for row in outcomes]) for name in columns]
-        rows.append([*settings, said, *means])
+        means = [_mean(name, outcomes) for name in columns]
+        rows.append([*settings, ", ".join(said), *means])
 
     titles = [*found.keys, "seeds", *(name.replace("_", " ") for name in columns)]
     return ScreenTable(titles, rows, words=[*found.keys, "seeds"], best=True)
 
 
-def _mean(values: list[float | None]) -> str:
-    known = [value for value in values if value is not None]
+def _mean(name: str, outcomes: list[dict[str, Any]]) -> str:
+    """The mean of a column, over the trainings that have a value in it."""
+    known = [row[name] for row in outcomes if row.get(name) is not None]
     if not known:
         return "-"
     return f"{fmean(known):.4g}"

@@ -79,6 +79,7 @@ class CrossValidation(Outcomes):
         deviations = {}
         for name in self.metrics[0]:
             values = [one[name] for one in self.metrics]
+            # of a sample of possible folds, not of all
             deviations[name] = float(np.std(values, ddof=1))
 
         return deviations
@@ -167,25 +168,31 @@ def cross_validate(
     """
     if not isinstance(data, VerticalData | VerticalDataset):
         raise ConfigError(
-            f"cross_validate needs VerticalData or a VerticalDataset, but got "
+            "cross_validate needs VerticalData or a VerticalDataset, but got "
             f"{type(data).__name__}."
         )
-    model = default_model() if model is None else model
+    if model is None:
+        model = default_model()
+
+    def model_for(part: AnyData) -> Any:
+        # the model of a fold may depend on its columns, which are prepared anew
+        if callable(model):
+            return model(part)
+        return model
+
     whole = replace(data, test=None)
-    maker = model if callable(model) else None
-    first = maker(whole) if maker else model
-    fold = fold_numbers(folds, whole.labels, has_classes(first, whole), seed)
+    fold = fold_numbers(folds, whole.labels, has_classes(model_for(whole), whole), seed)
     runs, found = [], []
     for number in range(int(fold.max()) + 1):
+        # held out for all clients at once: a sample is whole, or not there
         inside = fold == number
         note = (
             f"Held out for the test: fold {number}, {int(inside.sum())} of {whole.samples} samples."
         )
         part = whole.parted(np.flatnonzero(~inside), np.flatnonzero(inside), note)
-        own: Any = maker(part) if maker else model
         run = train(
             part,
-            own,
+            model_for(part),
             network,
             method,
             stop,

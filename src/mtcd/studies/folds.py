@@ -29,6 +29,7 @@ def fold_numbers(folds: int | ArrayLike, labels: NDArray[Any], of_classes: bool,
         raise DataError(
             f"There are {len(labels)} samples, too few for {folds} folds: ask for fewer."
         )
+
     order = stream(seed, "folds").permutation(len(labels))
     if of_classes:
         classes, counts = np.unique(labels, return_counts=True)
@@ -36,10 +37,11 @@ def fold_numbers(folds: int | ArrayLike, labels: NDArray[Any], of_classes: bool,
         if counts[few] < folds:
             raise DataError(
                 f"Class {classes[few].item()!r} has {counts[few]} sample(s), too few for {folds} "
-                f"folds: "
-                "ask for fewer folds, or leave the class out."
+                "folds: ask for fewer folds, or leave the class out."
             )
         order = order[np.argsort(labels[order], kind="stable")]  # class after class
+
+    # dealt out one by one, like cards: of every class, folds get as many as each other, or one more
     numbers = np.empty(len(labels), dtype=np.intp)
     numbers[order] = np.arange(len(labels)) % folds
     return numbers
@@ -50,6 +52,7 @@ def _given(folds: ArrayLike, samples: int) -> Rows:
         numbers = np.asarray(folds)
         if numbers.shape != (samples,):
             raise ValueError
+        # any names of folds: they become 0, 1, ... in sorted order
         found, numbers = np.unique(numbers, return_inverse=True)
     except (TypeError, ValueError):  # of ragged lists, and of values that cannot be sorted
         raise ConfigError(

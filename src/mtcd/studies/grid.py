@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -35,12 +37,8 @@ class Point:
     @property
     def label(self) -> str:
         """Its settings in words."""
-        return ", ".join(
-            [
-                *(f"{key}={_short(value)}" for key, value in self.settings.items()),
-                f"seed={self.seed}",
-            ]
-        )
+        settings = {**self.settings, "seed": self.seed}
+        return ", ".join(f"{key}={_short(value)}" for key, value in settings.items())
 
 
 def parse_over(given: Sequence[str]) -> dict[str, list[Any]]:
@@ -57,15 +55,17 @@ def parse_over(given: Sequence[str]) -> dict[str, list[Any]]:
         if not sign or not text or not all(key.split(".")):
             raise ConfigError(
                 f"--over {one!r} is not of the form key.key=value,value, such as "
-                f"method.hops=4,16,64."
+                "method.hops=4,16,64."
             )
         if key in over:
             raise ConfigError(
                 f"--over: {key} is given twice: write all its values after one --over."
             )
-        is_list = text.startswith("[") and text.endswith("]")
-        whole = text if is_list else f"[{text}]"
-        values = parse_value(whole, f"--over {one!r}")
+
+        # a list of YAML, so that its rules for commas in quotes and brackets hold here too
+        if not (text.startswith("[") and text.endswith("]")):
+            text = f"[{text}]"
+        values = parse_value(text, f"--over {one!r}")
         assert isinstance(values, list)
         over[key] = values
     return over
@@ -86,19 +86,22 @@ def grid(
     check_whole("seeds", seeds)
     first = content.get("seed") or 0
     check_whole("seed", first, least=0)
-    total = seeds
-    for values in over.values():
-        total *= len(values)
+
+    # counted before any config is made: a slip in a list of values may ask for billions
+    total = seeds * math.prod(map(len, over.values()))
     if total > MOST:
         raise ConfigError(
             f"This is a sweep of {total:,} trainings, more than {MOST:,}: give fewer values or "
-            f"seeds."
+            "seeds."
         )
+
     look_in(folder / str(content.get("code") or "."))
     points = []
     for chosen in product(*over.values()):
         settings = dict(zip(over, chosen, strict=True))
+        # seeds side by side: the first mean is known as early as possible
         points += [_point(content, folder, where, settings, first + seed) for seed in range(seeds)]
+    # a slip in the config itself, most likely: one reason says it all
     if all(point.config is None for point in points):
         raise ConfigError(str(points[0].refused))
     return points
@@ -110,11 +113,8 @@ def _content(config: Path | str | Mapping[str, Any]) -> tuple[dict[str, Any], Pa
     if isinstance(config, Mapping):
         return deepcopy(dict(config)), Path.cwd(), "the config"
     path = Path(config)
-    return (
-        read_yaml(path, "config", "data, model, network, method"),
-        path.resolve().parent,
-        str(path),
-    )
+    content = read_yaml(path, "config", "data, model, network, method")
+    return content, path.resolve().parent, str(path)
 
 
 def _checked(over: Over) -> dict[str, list[Any]]:
@@ -127,9 +127,11 @@ def _checked(over: Over) -> dict[str, list[Any]]:
                 "over: seeds are counted from that of the config: use seeds (--seeds) for their "
                 "number."
             )
+
+        # as JSON: 1 and 1.0 are equal to Python, but may be different settings
         made[key] = list(values)
-        shown = [json.dumps(value, sort_keys=True, default=str) for value in made[key]]
-        twice = sorted({one for one in shown if shown.count(one) > 1})
+        shown = Counter(json.dumps(value, sort_keys=True, default=str) for value in made[key])
+        twice = sorted(one for one, count in shown.items() if count > 1)
         if twice:
             raise ConfigError(
                 f"over: {key} has a value twice ({listing(twice, 3)}): give each once."
@@ -142,10 +144,12 @@ def _point(
 ) -> Point:
     own = deepcopy(content)
     for key, value in settings.items():
+        # into a copy: one setting must leave nothing behind for the next
         put_value(own, key, value, "over")
     own["seed"] = seed
     try:
         config = locate(check_config(own, where), folder)
+        # what can be known without data is refused now, and not after hours of others
         build_settings(config)
     except MtcdError as error:
         return Point(settings, seed, None, str(error))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mtcd.core.errors import DivergedError
+from mtcd.core.errors import ConfigError, DivergedError
 from mtcd.core.files import write_whole
 from mtcd.core.rows import Rows
 from mtcd.data.dataset import VerticalDataset
@@ -42,6 +42,16 @@ class Outcomes(ABC):
         write_rows(Path(path), self.rows())
 
 
+def names_in(out: Path) -> list[str]:
+    """What is in a folder that is to be written; none if it is not there yet, an error if it is a
+    file."""
+    if not out.exists():
+        return []
+    if not out.is_dir():
+        raise ConfigError(f"{out} is a file: choose another folder.")
+    return [found.name for found in out.iterdir()]
+
+
 def write_rows(path: Path, rows: Rows) -> None:
     """A CSV file of the rows: all of it, or nothing."""
     write_whole(path, rows.to_csv())
@@ -56,6 +66,7 @@ def final_metrics(run: Run, data: AnyData, names: Sequence[str] | None) -> dict[
     found: dict[str, float] = {}
     for part, samples in (("train", data), ("test", data.test)):
         if samples is not None:
+            # computed once: metrics share the outputs
             outputs = run.outputs(samples)
             metrics = chosen_metrics(names, len(outputs.classes), outputs.has_probabilities)
             found |= {f"{part}_{name}": value for name, value in metrics.of(outputs).items()}

@@ -115,6 +115,7 @@ class RegularisationPath(Outcomes):
             raise ConfigError(
                 "Which run is best is decided on a test set: make one with data.holdout(0.2)."
             )
+        # NaN where a metric is not defined, which nanargmax passes over
         found = np.array([one[self.metric] for one in self.metrics])
         if find_metric(self.metric.partition("_")[2]).higher_is_better:
             return found
@@ -211,15 +212,21 @@ def path(
             "path goes along l1 or l2: give a list of values, or the number of points, of one of "
             "them."
         )
-    over: Over = "l2" if l1 is None else "l1"
-    given = l2 if l1 is None else l1
+    over: Over = "l1"
+    given = l1
+    if l1 is None:
+        over, given = "l2", l2
     assert given is not None
     values = penalties(over, given, model, data, standardise)
+
     network = as_network(network, data.clients, seed)
     notes: tuple[str, ...] = ()
     if method is None:  # one for all points, also for an l1 of 0 at the end
         method = path_method(model, over, network)
         notes = (default_note(method, network.connected),)
+
+    # from strong to weak: the sparse models of strong penalties are found quickly, and each is a
+    # good start for the next; where clients come and go, they start without what others have
     runs: list[Run] = []
     found: list[dict[str, float]] = []
     for value in values.tolist():
@@ -240,6 +247,7 @@ def path(
             metrics=metrics,
             start=start,
         )
+        # every run says which method was taken for all of them
         run = replace(run, notes=(*notes, *run.notes))
         runs.append(check_trained(run, f"{over} = {value:g}"))
         found.append(final_metrics(run, data, metrics))
@@ -249,6 +257,7 @@ def path(
 
 def path_method(model: Glm, over: Over, network: Network) -> Method:
     """The method for all points of a path, where none is given."""
+    # with a penalty in any case: with l1 other methods are possible than without
     penalised = with_penalty(model, over, 1.0)
     return default_method(kind_of(penalised), penalised, network.connected)
 
@@ -293,6 +302,7 @@ def penalties(
         raise ConfigError(f"{over} must be a list of numbers, or the number of points.")
     for value in values.tolist():
         check_number(over, value)
+    # from strong to weak, each value once
     return np.unique(values)[::-1]
 
 
@@ -305,6 +315,7 @@ def strongest(over: Over, model: Glm, data: VerticalData) -> float:
 
     if over == "l2":
         return overall_smoothness(blocks, problem.loss)
+
     z = np.zeros(problem.labels.shape)
     if model.intercept:  # which is then fitted alone
         ones = np.ones((problem.samples, 1))
@@ -324,9 +335,11 @@ def _deciding(metric: str | None, found: dict[str, float]) -> str | None:
             tested.append(name)
 
     if metric is None:
-        return tested[0] if tested else None
+        return next(iter(tested), None)
 
-    name = metric if metric.startswith("test_") else f"test_{metric}"
+    name = metric
+    if not metric.startswith("test_"):
+        name = f"test_{metric}"
     if name in found and name not in tested:
         raise ConfigError(
             f"metric: {metric!r} is not defined on this test set: choose another, or hold out more "

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mtcd.plots.scripts import any_script
-from mtcd.plots.styles import COLOURS, DASHES, plain
+from mtcd.plots.styles import COLOURS, DASHES, curve_style, plain
 from mtcd.studies.path import RegularisationPath
 
 # columns with a name in the legend: those with the largest coefficients; the others are grey
@@ -21,14 +21,20 @@ SHORT = 24  # letters of a name
 def plot_path(path: RegularisationPath, file: Path) -> None:
     """Coefficients on the left; on the right the metric of training and test samples, if there is a
     test set."""
-    tested = path.metric is not None
-    figure = Figure(figsize=(12 if tested else 7.5, 4.2), layout="constrained")
-    axes = figure.subplots(1, 2 if tested else 1, squeeze=False)[0]
-    _coefficients(axes[0], path)
-    if tested:
-        _metric(axes[1], path)
-    for one in axes:
-        one.set_xscale("log" if (path.values > 0).all() else "symlog")
+    figure = Figure(figsize=(7.5, 4.2), layout="constrained")
+    if path.metric is None:
+        _coefficients(figure.subplots(), path)
+    else:
+        figure.set_size_inches(12, 4.2)
+        left, right = figure.subplots(1, 2)
+        _coefficients(left, path)
+        _metric(right, path)
+
+    scale = "log"
+    if not (path.values > 0).all():
+        scale = "symlog"  # with a place for no penalty at all
+    for one in figure.axes:
+        one.set_xscale(scale)
         one.invert_xaxis()  # from strong to weak, as it was trained
         one.set_xlabel(f"{path.over} (strong to weak)")
         one.grid(alpha=0.25)
@@ -36,23 +42,22 @@ def plot_path(path: RegularisationPath, file: Path) -> None:
 
 
 def _coefficients(axes: Axes, path: RegularisationPath) -> None:
-    values = path.coefficients
+    values, what = path.coefficients, "coefficient"
     if values.ndim == 3:
-        values = np.linalg.norm(values, axis=2)
+        # one line for each column, whatever the classes are
+        values, what = np.linalg.norm(values, axis=2), "norm over classes"
     largest = np.argsort(-np.abs(values).max(axis=0), kind="stable")[:NAMED].tolist()
     for j in range(values.shape[1]):
         if j not in largest:
             axes.plot(path.values, values[:, j], color="#BBBBBB", linewidth=0.8, zorder=1)
     for place, j in enumerate(largest):
-        style = {"color": COLOURS[place % len(COLOURS)], "linestyle": DASHES[place % len(DASHES)]}
-        axes.plot(
-            path.values, values[:, j], label=_short(path.column_names[j]), linewidth=1.6, **style
-        )
+        label = _short(path.column_names[j])
+        axes.plot(path.values, values[:, j], label=label, linewidth=1.6, **curve_style(place))
     title = None
     if values.shape[1] > NAMED:
         title = f"largest\n({values.shape[1] - NAMED} others grey)"
 
-    axes.set_ylabel("norm over classes" if path.coefficients.ndim == 3 else "coefficient")
+    axes.set_ylabel(what)
     axes.legend(
         frameon=False,
         fontsize=8,

@@ -38,13 +38,17 @@ class Running:
             self._sort(number, point)
 
     def _sort(self, number: int, point: Point) -> None:
+        """Put a training where it belongs: refused, finished before, or to be done."""
         if point.config is None:
             self.records[number] = failure(str(point.refused))
-        elif (record := self.finished.load(point.config)) is not None:
+            return
+
+        record = self.finished.load(point.config)
+        if record is None:
+            self._waiting.append(number)
+        else:
             self.records[number] = record
             self.kept += 1
-        else:
-            self._waiting.append(number)
 
     def run(self, backend: Backend, progress: Progress) -> None:
         """Train all that is left."""
@@ -60,6 +64,7 @@ class Running:
             progress(self.status(workers.jobs))
 
     def _give(self, workers: Workers[int], unfinished: Unfinished) -> None:
+        # no more than there are workers: one that waits at a worker cannot be given to another
         while self._waiting and workers.free:
             number = self._waiting.popleft()
             config = self.points[number].config
@@ -72,14 +77,18 @@ class Running:
         if isinstance(news, float):
             self._fraction[number] = news
             return
+
         began = self._began.pop(number)
         self._fraction.pop(number, None)
         if isinstance(news, Failed):
+            # a worker may die of what others do to the machine: the training itself may be fine
             if news.lost and self._attempts[number] < ATTEMPTS:
                 self._waiting.append(number)
             else:
                 self.records[number] = failure(news.why)
             return
+
+        # on disk first: what is in the records of an interrupted sweep is lost
         config = self.points[number].config
         assert config is not None
         self.finished.save(config, news)
@@ -92,8 +101,10 @@ class Running:
         return QueueStatus(len(self.records), len(self.points), running, self._left(workers))
 
     def _left(self, workers: int) -> float | None:
+        # before the first has ended, anything would be a guess
         if not self._seconds:
             return None
+
         mean = sum(self._seconds) / len(self._seconds)
         under_way = [1.0 - self._fraction.get(number, 0.0) for number in self._began]
         open_work = len(self._waiting) + sum(under_way)

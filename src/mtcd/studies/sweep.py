@@ -19,7 +19,7 @@ from mtcd.core.rows import Rows
 from mtcd.core.workers import Backend
 from mtcd.models.metrics import find_metric
 from mtcd.studies.grid import Over, Point, grid
-from mtcd.studies.outcomes import Outcomes
+from mtcd.studies.outcomes import Outcomes, names_in
 from mtcd.studies.running import FAILED, Progress, Running
 from mtcd.studies.work import Finished, Record
 from mtcd.training.history import PARTS
@@ -100,6 +100,7 @@ class Sweep(Outcomes):
         """The trainings of each setting, which differ in the seed."""
         found: dict[str, list[int]] = {}
         for number, point in enumerate(self.points):
+            # settings may be lists or sections, which no dict takes as keys
             setting = json.dumps(point.settings, sort_keys=True, default=str)
             found.setdefault(setting, []).append(number)
 
@@ -108,6 +109,7 @@ class Sweep(Outcomes):
     @property
     def best_group(self) -> list[int]:
         """The trainings of the best settings; an error if all failed."""
+        # one seed with a result is enough: rank() puts settings with failures behind the others
         usable = [group for group in self.groups if any(self._counts(number) for number in group)]
         if not usable:
             raise MtcdError(
@@ -123,6 +125,7 @@ class Sweep(Outcomes):
     def _reaches(self, number: int) -> bool:
         """Whether it reached the gap, where one is asked for."""
         config = self.points[number].config
+        # without a gap, every training that ends has done what was asked
         if config is None or config.stop.gap is None:
             return True
         status: str = self.records[number]["row"]["status"]
@@ -136,14 +139,27 @@ class Sweep(Outcomes):
         """First the share of seeds that failed, or did not reach the gap; then the mean of the
         deciding column."""
         missed = (len(group) - self._succeeded(group)) / len(group)
-
-        mean = math.inf
-        good = [number for number in group if self._counts(number)]
-        if good:
-            mean = fmean(self.records[number]["row"][self.by] for number in good)
+        values = self._deciding_values(group)
+        if not values:
+            return missed, math.inf
 
         # the least is the best
-        return missed, -mean if higher_is_better(self.by) else mean
+        mean = fmean(values)
+        if higher_is_better(self.by):
+            mean = -mean
+        return missed, mean
+
+    def _deciding_values(self, group: Sequence[int]) -> list[float]:
+        """The deciding column of these trainings, of those that have a result."""
+        return [self.records[number]["row"][self.by] for number in group if self._counts(number)]
+
+    @property
+    def value_column(self) -> str:
+        """What is shown of how good a training was: its gap, or where none has one, the
+        objective."""
+        if any(record["row"].get("gap") is not None for record in self.records):
+            return "gap"
+        return "objective"
 
     @property
     def best(self) -> dict[str, Any] | None:
@@ -180,15 +196,17 @@ class Sweep(Outcomes):
     def best_sentence(self) -> str:
         """The best settings, and by what."""
         group = self.best_group
-        values = [self.records[number]["row"][self.by] for number in group if self._counts(number)]
+        values = self._deciding_values(group)
         settings = self.points[group[0]].settings
         said = ", ".join(f"{key}={value}" for key, value in settings.items()) or "the config's own"
 
         left = ""
+        # a mean over the seeds that went well would be too good without this
         missed = len(group) - self._succeeded(group)
         if missed:
-            gap = self.best_config.stop.gap is not None
-            why = "did not reach the gap" if gap else "failed"
+            why = "failed"
+            if self.best_config.stop.gap is not None:
+                why = "did not reach the gap"
             left = f"; {missed} of {len(group)} seeds {why}"
 
         by = self.by.replace("_", " ")
@@ -256,6 +274,7 @@ def sweep(
     if out is None:
         from tempfile import TemporaryDirectory
 
+        # the trainings are in memory then: nothing is left on disk
         with TemporaryDirectory() as scratch:
             return _swept(points, Path(scratch), Backend(workers, ray), by, progress)
 
@@ -277,13 +296,9 @@ def _swept(
 
 def check_sweep_folder(out: Path) -> None:
     """Reject a folder that holds anything but a sweep."""
-    if out.exists() and not out.is_dir():
-        raise ConfigError(f"{out} is a file: choose another folder.")
+    # hidden files are those of desktops, or of writings that were interrupted
     known = {TRAININGS, TABLE, PARQUET, BEST, PICTURE}
-    others: list[str] = []
-    if out.exists():
-        names = sorted(one.name for one in out.iterdir())
-        others = [name for name in names if name not in known and not name.startswith(".")]
+    others = [name for name in sorted(names_in(out)) if name not in known and name[0] != "."]
     if others:
         raise ConfigError(
             f"{out} holds other files ({', '.join(others[:3])}): choose an empty or a new folder."
@@ -294,18 +309,18 @@ def check_sweep_folder(out: Path) -> None:
 def _deciding(by: str | None, points: Sequence[Point], records: Sequence[Record]) -> str:
     """The column that decides."""
     rows = [record["row"] for record in records if record["row"]["status"] != FAILED]
-    numbers: list[str] = []
+    found: dict[str, None] = {}  # in the order in which they occur, each once
     for row in rows:
-        for name, value in row.items():
-            if name not in WORDS and name not in numbers and value is not None:
-                numbers.append(name)
+        found |= dict.fromkeys(name for name, value in row.items() if value is not None)
+    numbers = [name for name in found if name not in WORDS]
 
     if by is not None:
         if rows and by not in numbers:
             raise ConfigError(f"by: there is no column {by!r}; {did_you_mean(by, numbers)}")
         return by
-    if any(point.config is not None and point.config.stop.gap is not None for point in points):
-        return "cost"
+    configs = [point.config for point in points if point.config is not None]
+    if any(config.stop.gap is not None for config in configs):
+        return "cost"  # all go to the same gap, and differ in what that costs
     return next((name for name in numbers if name.startswith("test_")), "objective")
 
 
@@ -322,8 +337,10 @@ def _one_kind(values: Sequence[Any]) -> bool:
     false."""
     kinds: set[type] = set()
     for one in values:
-        is_number = isinstance(one, int | float) and not isinstance(one, bool)
-        kinds.add(float if is_number else type(one))
+        kind: type = type(one)
+        if isinstance(one, int | float) and not isinstance(one, bool):
+            kind = float  # whole numbers fit into a column of numbers
+        kinds.add(kind)
 
     return len(kinds) == 1 and not kinds & {list, dict}
 

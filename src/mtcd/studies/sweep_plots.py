@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from mtcd.core.arrays import Array
 from mtcd.plots.scripts import any_script
-from mtcd.plots.styles import COLOURS, DASHES, plain
+from mtcd.plots.styles import COLOURS, curve_style, plain
 from mtcd.studies.running import FAILED
 from mtcd.studies.sweep import Sweep, higher_is_better
 
 SHOWN = 8  # settings with curves
 LETTERS = 40  # of a label
+MOST_TEXTS = 100  # fields of a map with their numbers in them; of more, they would overlap
+TITLES = {"gap": "relative gap (f - f*) / f*", "objective": "objective f"}
 
 
 @any_script()
@@ -35,28 +37,40 @@ def plot_sweep(sweep: Sweep, file: Path) -> None:
 
 def _curves(axes: Axes, sweep: Sweep) -> None:
     """One seed of each of the best settings: the gap, or the objective, against the cost."""
-    rows = [record["row"] for record in sweep.records]
-    what = "gap" if any(row.get("gap") is not None for row in rows) else "objective"
+    what = sweep.value_column
     for place, group in enumerate(sorted(sweep.groups, key=sweep.rank)[:SHOWN]):
         number = next((one for one in group if sweep.records[one]["curve"]), None)
-        if number is None:
+        if number is None:  # all seeds failed
             continue
         curve = sweep.records[number]["curve"]
-        x, y = (np.array(curve[name], dtype=float) for name in ("cost", what))
-        style: dict[str, Any] = {
-            "color": COLOURS[place % len(COLOURS)],
-            "linestyle": DASHES[place % len(DASHES)],
-        }
-        axes.plot(
-            x, np.where(y > 0, y, np.nan), label=_label(sweep, number), linewidth=1.6, **style
-        )
+        cost, values = (np.array(curve[name], dtype=float) for name in ("cost", what))
+        shown = np.where(values > 0, values, np.nan)  # a gap of rounding size can be below 0
+        label = _label(sweep, number)
+        axes.plot(cost, shown, label=label, linewidth=1.6, **curve_style(place))
+
     axes.set_xscale("symlog", linthresh=1.0)
     axes.set_yscale("log")
     axes.set_xlabel("communication cost")
-    axes.set_ylabel("relative gap (f - f*) / f*" if what == "gap" else "objective f")
+    axes.set_ylabel(TITLES[what])
     axes.grid(alpha=0.25)
     if axes.lines:
         axes.legend(frameon=False, fontsize=8, title="best settings, first seed", title_fontsize=8)
+
+
+def _write_values(axes: Axes, table: Array) -> None:
+    for (i, j), value in np.ndenumerate(table):
+        text = f"{value:.3g}"
+        if math.isnan(value):
+            text = "failed"
+        axes.text(
+            j,
+            i,
+            text,
+            ha="center",
+            va="center",
+            fontsize=8,
+            bbox={"color": "white", "alpha": 0.7, "pad": 1},
+        )
 
 
 def _label(sweep: Sweep, number: int) -> str:
@@ -64,6 +78,7 @@ def _label(sweep: Sweep, number: int) -> str:
     shown = [f"{key.rpartition('.')[2]}={value}" for key, value in settings.items()]
     text = ", ".join(shown) or "the config"
     if len(text) > LETTERS:
+        # long labels would leave no room for the curves
         text = f"{text[: LETTERS - 1]}…"
     return plain(text)
 
@@ -89,6 +104,7 @@ def _against(axes: Axes, sweep: Sweep) -> None:
     groups, key = sweep.groups, (sweep.keys or ["the config"])[0]
     for place, group in enumerate(groups):
         values = [_value(sweep, number) for number in group]
+        # seeds as they are: a mean of two can hide that one failed
         axes.plot([place] * len(values), values, "o", color=COLOURS[0], alpha=0.4, markersize=4)
     axes.plot(
         range(len(groups)),
@@ -112,30 +128,19 @@ def _map(figure: Figure, axes: Axes, sweep: Sweep) -> None:
     for key in (across, down):
         names[key] = list(dict.fromkeys(str(point.settings[key]) for point in sweep.points))
 
-    higher = higher_is_better(sweep.by)
-    best = np.nanmax if higher else np.nanmin
+    best: np.ufunc = np.fmin
+    bright_is_good = "viridis_r"
+    if higher_is_better(sweep.by):
+        best, bright_is_good = np.fmax, "viridis"
     table = np.full((len(names[down]), len(names[across])), np.nan)
     for group in sweep.groups:
         settings = sweep.points[group[0]].settings
         place = names[down].index(str(settings[down])), names[across].index(str(settings[across]))
-        values = [value for value in (table[place], _mean(sweep, group)) if not math.isnan(value)]
-        if values:
-            table[place] = best(values)
+        table[place] = best(table[place], _mean(sweep, group))  # of NaN and a number, the number
 
-    # bright is good
-    shown = axes.imshow(table, cmap="viridis" if higher else "viridis_r", aspect="auto")
-    if table.size <= 100:
-        for (i, j), value in np.ndenumerate(table):
-            text = "failed" if math.isnan(value) else f"{value:.3g}"
-            axes.text(
-                j,
-                i,
-                text,
-                ha="center",
-                va="center",
-                fontsize=8,
-                bbox={"color": "white", "alpha": 0.7, "pad": 1},
-            )
+    shown = axes.imshow(table, cmap=bright_is_good, aspect="auto")
+    if table.size <= MOST_TEXTS:
+        _write_values(axes, table)
     axes.set_xticks(range(len(names[across])), [plain(text) for text in names[across]])
     axes.set_yticks(range(len(names[down])), [plain(text) for text in names[down]])
     axes.set_xlabel(across)

@@ -55,17 +55,15 @@ def row_of(run: Run) -> dict[str, Any]:
 def _curve(run: Run) -> dict[str, list[float | None]]:
     """At most so many measurements, the first and the last among them."""
     rows = run.history.rows
+    # every step-th, and in any case the end, which tables show
     step = max(1, math.ceil(len(rows) / POINTS))
     shown = [*rows[:-1:step], rows[-1]]
-    curve = {}
-    for name in DRAWN:
-        curve[name] = [_plain(getattr(row, name)) for row in shown]
-
-    return curve
+    return {name: [_plain(getattr(row, name)) for row in shown] for name in DRAWN}
 
 
 def _plain(value: Any) -> Any:
     """A number or text that JSON has."""
+    # of numpy, which JSON does not know
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -86,12 +84,13 @@ class Finished:
     def load(self, config: Config) -> Record | None:
         """The record of a finished training; a damaged file counts as missing."""
         try:
-            record = json.loads(self.path(config).read_text(encoding="utf-8"))
-            has_curve = all(name in record["curve"] for name in DRAWN)
-            whole = isinstance(record["row"]["status"], str) and has_curve
-            return record if whole else None
+            record: Record = json.loads(self.path(config).read_text(encoding="utf-8"))
+            has_curve = set(DRAWN) <= set(record["curve"])
+            if has_curve and isinstance(record["row"]["status"], str):
+                return record
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return None
+            pass  # it is trained again, as if it were not there
+        return None
 
     def save(self, config: Config, record: Record) -> None:
         """Keep it: written whole, or not at all."""

@@ -4,6 +4,8 @@ A feature says in its ``feature.py`` how an attachment is made and read:
 
 - under ``mtcd.listeners``, by the name of the attachment, a function that makes a
   ``RunListener`` for each training: it sees every message, and makes the attachment in the end;
+- or under ``mtcd.ended``, a function of a run that has ended and of its data, which makes the
+  attachment, or returns None where there is nothing to keep;
 - under ``mtcd.attachments``, by the same name, the class of the attachment, which reads it again;
 - in ``run_files`` the file that it writes into the folder of a run.
 """
@@ -11,6 +13,7 @@ A feature says in its ``feature.py`` how an attachment is made and read:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast
 
@@ -21,6 +24,7 @@ from mtcd.protocol.party import Parties
 from mtcd.training.history import Measurement
 
 if TYPE_CHECKING:
+    from mtcd.training.run import Run
     from mtcd.training.training import Training
 
 
@@ -68,6 +72,27 @@ def listeners_of(training: Training, parties: Parties, ledger: Ledger) -> dict[s
         found[name] = make(training, parties, ledger)
 
     return found
+
+
+def with_ended(run: Run, data: Any) -> Run:
+    """The run with what features make of it once it has ended.
+
+    Parameters
+    ----------
+    run
+        The run, of which nothing changes but its attachments.
+    data
+        What it was trained on.
+    """
+    found = {}
+    for name, home in features.parts("mtcd.ended").items():
+        attachment = cast(Any, features.load(home))(run, data)
+        if attachment is not None:
+            found[name] = attachment
+
+    if not found:
+        return run
+    return replace(run, attachments={**run.attachments, **found})
 
 
 def attachment_names() -> frozenset[str]:

@@ -9,8 +9,9 @@ import pytest
 pytest.importorskip("msgpack")
 
 from golden import FILE, PAYLOADS, current, versions
-from mtcd.protocol.codec.payloads import SCHEMAS, STORED, Payload, payload
+from mtcd.protocol.codec.payloads import SCHEMAS, Payload, payload
 from mtcd.protocol.codec.records import pack, unpack
+from mtcd.protocol.codec.stored import STORED
 
 RECORDED = json.loads(FILE.read_text())
 COUNT_UP = "count up PROTOCOL, FORMAT or MAGIC, then run python tests/support/golden.py"

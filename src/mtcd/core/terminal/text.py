@@ -34,7 +34,22 @@ def rounded(value: float) -> str:
     """
     if not math.isfinite(value):
         return "-"
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def duration(seconds: float) -> str:
+    """A measured or predicted time with three digits; a dash where there is none.
+
+    >>> duration(0.01234), duration(75), duration(float("inf"))
+    ('12.3 ms', '75 s', '-')
+    """
+    if not math.isfinite(seconds):
+        return "-"
+    if seconds < 1:
+        return f"{1e3 * seconds:.3g} ms"
+    return f"{seconds:,.3g} s"
 
 
 def _steers(character: str) -> bool:
@@ -47,9 +62,12 @@ def span(seconds: float) -> str:
     >>> span(4.21), span(75), span(7500)
     ('4.2 s', '1 min 15 s', '2 h 5 min')
     """
+    # Rounded first: 59.7 seconds are a minute, not 60 seconds.
     whole = round(seconds)
     if whole < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
+        if seconds < 10:
+            return f"{seconds:.1f} s"
+        return f"{whole} s"
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"

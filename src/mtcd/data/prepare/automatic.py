@@ -19,6 +19,23 @@ HASHED = 32
 """Into so many columns."""
 
 
+GUESSES: dict[str, str] = {
+    "numbers": "Columns of {client!r} are read as numbers in a format of their own: {columns}.",
+    "dates": "Columns of {client!r} are read as dates in a format of their own: {columns}.",
+    "clock": "Columns of {client!r} are read as seconds of a time of day in a format of their own: "
+    "{columns}.",
+    "codes": "Columns of {client!r} with leading zeros are taken as codes, which are categories: "
+    "{columns}. To take one as numbers, give its steps: [number, impute, standardise].",
+}
+"""The note on columns that are read as this kind, where that was not plain."""
+MIXED = "Columns of {client!r} that are mostly numbers or dates are taken as categories: {columns}."
+HASHED_ONES = (
+    "Columns of {client!r} with more than "
+    f"{MOST_CATEGORIES} categories are hashed into {HASHED} columns each, which categories share: "
+    "{columns}."
+)
+
+
 @dataclass(frozen=True)
 class Choice:
     """The steps that were chosen for a column, and why: ``categories`` is the number of distinct
@@ -79,6 +96,8 @@ def _steps(kind: Kind, keep_missing: bool) -> tuple[Transformer, ...]:
         first = (make_transformer(names[kind.what], dict(kind.settings or {})),)
     elif kind.settings is not None:
         first = (make_transformer("number", dict(kind.settings)),)
+
+    # trees sort and split values as they are, with those that are missing on a side of their own
     if keep_missing:
         return first or (make_transformer("keep", {}),)
     if kind.what == "yes and no":
@@ -89,67 +108,42 @@ def _steps(kind: Kind, keep_missing: bool) -> tuple[Transformer, ...]:
 def _of_texts(column: pl.Series, kind: Kind, keep_missing: bool) -> Choice:
     known = texts(column).drop_nulls()
     distinct = known.n_unique()
-    example = known[0] if len(known) else ""
-    name = "hash" if distinct > MOST_CATEGORIES else "one-hot"
+    example = "".join(known.head(1))
+
+    hashed = distinct > MOST_CATEGORIES and not keep_missing
     if keep_missing:
-        name = "categories"
-    steps = (make_transformer(name, {"columns": HASHED} if name == "hash" else {}),)
-    return Choice(column.name, steps, kind, distinct, example, hashed=name == "hash")
+        step = make_transformer("categories", {})
+    elif hashed:
+        step = make_transformer("hash", {"columns": HASHED})
+    else:
+        step = make_transformer("one-hot", {})
+    return Choice(column.name, (step,), kind, distinct, example, hashed)
 
 
 def notes_on(choices: Sequence[Choice], client: str) -> list[str]:
     """Sentences for the user on what was guessed: each kind of guess once, with all columns that it
     is about."""
+    # by the sentence that they stand in, in the order in which the sentences are told
+    guessed: dict[str, list[str]] = {sentence: [] for sentence in GUESSES.values()}
+    guessed |= {MIXED: [], HASHED_ONES: []}
+    for one in choices:
+        kind = one.kind
+        if kind.example is not None:
+            text, value = kind.example
+            shown = f"{one.column} ({text!r} as {value})"
+            if kind.what == "codes":
+                shown = f"{one.column} (such as {text!r})"
+            guessed[GUESSES[kind.what]].append(shown)
+        if kind.unread:
+            guessed[MIXED].append(f"{one.column} ({kind.unread:,} values are neither)")
+        if one.hashed:
+            said = f"{one.column} ({one.categories:,} values, such as {one.example!r})"
+            guessed[HASHED_ONES].append(said)
+
     notes = []
-    for what, called in (
-        ("numbers", "numbers"),
-        ("dates", "dates"),
-        ("clock", "seconds of a time of day"),
-    ):
-        read = [one.kind.example for one in choices if one.kind.what == what]
-        names = [one.column for one in choices if one.kind.what == what]
-        shown = [
-            f"{name} ({e[0]!r} as {e[1]})"
-            for name, e in zip(names, read, strict=True)
-            if e is not None
-        ]
-        if shown:
-            notes.append(
-                f"Columns of {client!r} are read as {called} in a format of their own: "
-                f"{_all(shown)}."
-            )
-    codes = [one for one in choices if one.kind.what == "codes"]
-    if codes:
-        shown = [
-            f"{one.column} (such as {one.kind.example[0]!r})" for one in codes if one.kind.example
-        ]
-        notes.append(
-            f"Columns of {client!r} with leading zeros are taken as codes, which are categories: "
-            f"{_all(shown)}. To take one as numbers, give its steps: [number, impute, standardise]."
-        )
-    mixed = [
-        f"{one.column} ({one.kind.unread:,} values are neither)"
-        for one in choices
-        if one.kind.unread
-    ]
-    if mixed:
-        notes.append(
-            f"Columns of {client!r} that are mostly numbers or dates are taken as categories: "
-            f"{_all(mixed)}."
-        )
-    hashed = [
-        f"{one.column} ({one.categories:,} values, such as {one.example!r})"
-        for one in choices
-        if one.hashed
-    ]
-    if hashed:
-        notes.append(
-            f"Columns of {client!r} with more than {MOST_CATEGORIES} categories are hashed into "
-            f"{HASHED} columns each, which categories share: {_all(hashed)}."
-        )
+    for sentence, columns in guessed.items():
+        if columns:
+            # all of them: what is guessed must not hide behind 'and 4 more'
+            told = listing(columns, len(columns))
+            notes.append(sentence.format(client=client, columns=told))
     return notes
-
-
-def _all(shown: Sequence[str]) -> str:
-    """All of them: what is guessed must not hide behind 'and 4 more'."""
-    return listing(shown, len(shown))

@@ -66,22 +66,27 @@ class PreparedColumn:
         if isinstance(steps, Auto):
             choice = automatic(column, steps, keep_missing, kind)
             steps = choice.steps
+
         for step in steps:
             states = tuple(step.fit(part) for part in parts)
-            made = [state.apply(part) for state, part in zip(states, parts, strict=True)]
-            for state, part, own in zip(states, parts, made, strict=True):
+            made: list[pl.Series] = []
+            for state, part in zip(states, parts, strict=True):
+                own = state.apply(part)
                 odd = _unseen(state, part, own)
                 _check_reads_some(state, part, odd)
                 missing |= odd.any()
-            parts = [out for own in made for out in own]
+                made += own
+            parts = made
             fitted.append(states)
+
         for part in parts:
             if is_text(part):
                 raise DataError(
                     f"Column {column.name!r} still holds texts after "
-                    f"{name_of(type(fitted[-1][0]))}: add a step that "
-                    "gives numbers, such as one-hot."
+                    f"{name_of(type(fitted[-1][0]))}: add a step that gives numbers, such as "
+                    "one-hot."
                 )
+
         names = tuple(part.name for part in parts)
         means = tuple(_mean(part) for part in parts)
         return PreparedColumn(column.name, tuple(fitted), names, means, missing), parts, choice
@@ -100,33 +105,34 @@ class PreparedColumn:
 
     def filled(self, column: pl.Series) -> list[pl.Series]:
         """The same with the means of the training rows for missing values."""
-        return [
-            part.fill_null(mean) for part, mean in zip(self.apply(column), self.means, strict=True)
-        ]
+        parts = zip(self.apply(column), self.means, strict=True)
+        return [part.fill_null(mean) for part, mean in parts]
 
     def odd(self, column: pl.Series) -> list[Odd]:
         """The values that cannot be read, or are of a category that no training row has; each is
         counted once."""
         parts = [column]
         told = pl.Series([False]).new_from_index(0, len(column))
+        total = len(column) - column.null_count()
         found = []
         for states in self.steps:
-            made = [state.apply(part) for state, part in zip(states, parts, strict=True)]
-            for state, part, own in zip(states, parts, made, strict=True):
+            made: list[pl.Series] = []
+            for state, part in zip(states, parts, strict=True):
+                own = state.apply(part)
+                made += own
+                # a value that one step cannot read is null for all that follow
                 mask = _news(state, part, own) & ~told
-                if mask.any():
-                    first = column[int(mask.arg_true()[0])]
-                    total = len(column) - column.null_count()
-                    found.append(
-                        Odd(self.name, state.unread, state.instead, int(mask.sum()), total, first)
-                    )
                 told |= mask
-            parts = [out for own in made for out in own]
+                if mask.any():
+                    count, first = int(mask.sum()), column[int(mask.arg_true()[0])]
+                    found.append(Odd(self.name, state.unread, state.instead, count, total, first))
+            parts = made
         return found
 
     def refuse_unseen(self, column: pl.Series) -> None:
         """Raise an error where a value is of a category that no training row has, or missing or
         unreadable."""
+        # where a training row misses its value, others may, and are filled in as that one was
         parts = [column]
         odd = column.is_null() & (not self.had_missing)
         for states in self.steps:
@@ -134,16 +140,17 @@ class PreparedColumn:
                 if state.knows_categories or not self.had_missing:
                     odd |= state.unseen(part)
             parts = _applied(states, parts)
-        if odd.any():
-            row = int(odd.arg_true()[0])
-            if column[row] is not None:
-                what = f"holds {column[row]!r}, as no training row does"
-            else:
-                what = "is missing"
-            raise DataError(
-                f"Column {self.name!r} {what}, in row {row + 1} (and in {odd.sum()} row(s) in "
-                "all): mend the value, or prepare with on_unseen: ignore."
-            )
+        if not odd.any():
+            return
+
+        row = int(odd.arg_true()[0])
+        what = "is missing"
+        if column[row] is not None:
+            what = f"holds {column[row]!r}, as no training row does"
+        raise DataError(
+            f"Column {self.name!r} {what}, in row {row + 1} (and in {odd.sum()} row(s) in all): "
+            "mend the value, or prepare with on_unseen: ignore."
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The column as plain values."""
@@ -165,10 +172,10 @@ class PreparedColumn:
             tuple(float(mean) for mean in stored["means"]),
             bool(stored["had_missing"]),
         )
+
+        # from a file that anybody may have written: what does not fit would fail far from here
         parts = made.apply(pl.Series(made.name, [None], dtype=pl.String))
-        if tuple(part.name for part in parts) != made.outputs or len(made.means) != len(
-            made.outputs
-        ):
+        if (tuple(part.name for part in parts), len(made.means)) != (made.outputs, len(parts)):
             raise ValueError(f"the steps of column {made.name!r} do not give its columns")
         return made
 
@@ -176,7 +183,9 @@ class PreparedColumn:
 def unread(column: pl.Series, state: Fitted) -> tuple[int, object]:
     """How many values of a column its first step cannot read, and the first of them."""
     odd = state.unseen(column)
-    return int(odd.sum()), column[int(odd.arg_true()[0])] if odd.any() else None
+    if not odd.any():
+        return 0, None
+    return int(odd.sum()), column[int(odd.arg_true()[0])]
 
 
 def _unseen(state: Fitted, column: pl.Series, made: list[pl.Series]) -> pl.Series:
@@ -189,7 +198,9 @@ def _unseen(state: Fitted, column: pl.Series, made: list[pl.Series]) -> pl.Serie
 
 def _news(state: Fitted, column: pl.Series, made: list[pl.Series]) -> pl.Series:
     """The same of ``state.news(column)``."""
-    return _unseen(state, column, made) if type(state).news is Fitted.news else state.news(column)
+    if type(state).news is Fitted.news:
+        return _unseen(state, column, made)
+    return state.news(column)
 
 
 def _check_reads_some(state: Fitted, column: pl.Series, odd: pl.Series) -> None:
@@ -206,9 +217,14 @@ def _check_reads_some(state: Fitted, column: pl.Series, odd: pl.Series) -> None:
 
 def _applied(states: Sequence[Fitted], parts: Sequence[pl.Series]) -> list[pl.Series]:
     """The columns that these become by one step."""
-    return [out for state, part in zip(states, parts, strict=True) for out in state.apply(part)]
+    made: list[pl.Series] = []
+    for state, part in zip(states, parts, strict=True):
+        made += state.apply(part)
+    return made
 
 
 def _mean(part: pl.Series) -> float:
     found = part.mean()
-    return 0.0 if found is None else float(found)  # type: ignore[arg-type]
+    if found is None:  # no training row has a value
+        return 0.0
+    return float(found)  # type: ignore[arg-type]

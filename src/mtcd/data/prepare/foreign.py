@@ -97,10 +97,11 @@ def fit_foreign(
         raise DataError(
             f"{_name(own)} of client {client!r} gave {block.shape} numbers for {frame.height} rows."
         )
+
     outputs = _output_names(own, found, block.shape[1])
-    if lost := [
-        f"{name} ({n:,})" for name, n in zip(outputs, np.isnan(block).sum(axis=0), strict=True) if n
-    ]:
+    counts = zip(outputs, np.isnan(block).sum(axis=0), strict=True)
+    lost = [f"{name} ({count:,})" for name, count in counts if count]
+    if lost:
         raise DataError(
             f"{_name(own)} of client {client!r} leaves values missing: {listing(lost)}. Let an "
             "imputer follow it: make_pipeline(..., SimpleImputer())."
@@ -121,25 +122,34 @@ def _native(frame: pl.DataFrame) -> Any:
 def _pandas_column(pandas: Any, column: pl.Series) -> Any:
     if column.dtype.is_numeric() or (column.dtype == pl.Boolean and not column.null_count()):
         return column.to_numpy()
-    values = column.to_list()
+
     if is_category(column):
+        # categories that are whole numbers stay such: the transformer may have been fitted on them
         whole = column.cast(pl.String).cast(pl.Int64, strict=False)
-        return pandas.Categorical(
-            values if whole.null_count() > column.null_count() else whole.to_list()
-        )
+        if whole.null_count() > column.null_count():
+            return pandas.Categorical(column.to_list())
+        return pandas.Categorical(whole.to_list())
+
+    values = column.to_list()
     if column.dtype == pl.Date or column.dtype == pl.Datetime:
         return pandas.Series(pandas.to_datetime(values))
-    return np.array([np.nan if value is None else value for value in values], dtype=object)
+    # as pandas keeps texts: NaN is what transformers look for, not None
+    objects = np.array(values, dtype=object)
+    objects[column.is_null().to_numpy()] = np.nan
+    return objects
 
 
 def _numbers(found: Any) -> Array:
     """The result of a transformer as a dense matrix."""
-    found = found.toarray() if hasattr(found, "toarray") else found
+    if hasattr(found, "toarray"):  # a sparse one
+        found = found.toarray()
     try:
         block = np.asfortranarray(found, dtype=float)
     except (TypeError, ValueError) as error:
         raise DataError(f"The transformer of a client does not give numbers: {error}.") from None
-    return block if block.ndim == 2 else block.reshape(len(block), -1)
+    if block.ndim != 2:
+        return block.reshape(len(block), -1)
+    return block
 
 
 def _output_names(transformer: Any, found: Any, width: int) -> tuple[str, ...]:

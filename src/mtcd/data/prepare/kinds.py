@@ -48,6 +48,10 @@ _COMPACT = {
 """Dates of digits alone: what they look like, and their formats by order."""
 
 
+_READING = {POINT: "point", COMMA: "comma"}
+"""The column of ``readings`` with the numbers that a decimal mark gives."""
+
+
 class OpenChoiceError(DataError):
     """The values of a column can be read in several ways."""
 
@@ -110,9 +114,12 @@ def kind_of(column: pl.Series, auto: Auto) -> Kind:
         OpenChoiceError: its numbers or dates can be read in several ways, and ``auto`` does not say
         which.
     """
+    # 'unknown' is a gap among numbers and dates, but may be an answer beside yes and no
     given = _Cells.of(column)
     given = given.without(is_gap(given.texts))
     cells = given.without(is_gap(given.texts, words=True))
+
+    # the plain case first: texts that are all numbers as programs write them
     plain = numbers(cells.texts)
     if not plain.null_count() and (cells.total or not given.total):
         special = _compact_dates(cells, auto) or _codes(cells)
@@ -121,10 +128,13 @@ def kind_of(column: pl.Series, auto: Auto) -> Kind:
         if auto.decimal != COMMA:
             _refuse_groups_by_points(cells, auto)
             return Kind("numbers")
+
     if not booleans(given.texts).null_count():
         return Kind("yes and no")
     if not cells.total:
         return Kind("texts")
+
+    # dates before numbers: 14.03 could be either, 14.03.2024 is no number in any format
     dates = _dates(cells, auto)
     if dates is not None and dates.what == "dates":
         return dates
@@ -158,12 +168,20 @@ def _codes(cells: _Cells) -> Kind | None:
     zeros = cells.holding(padded)
     whole = cells.holding(digits)
     if not zeros or not is_nearly_all(whole, cells.total):
-        phones = cells.texts.str.contains(TELEPHONE)
-        return Kind("texts") if is_nearly_all(cells.holding(phones), cells.total) else None
+        return _telephones(cells)
+
     widths = cells.texts.filter(digits).str.len_chars().n_unique()
     if widths > 1 and zeros * NEARLY < whole:
         return None  # a few numbers such as 07 among others
     return Kind("codes", example=(cells.texts.filter(padded)[0], ""))
+
+
+def _telephones(cells: _Cells) -> Kind | None:
+    """Texts, if nearly all are telephone numbers, such as +49301234567."""
+    phones = cells.texts.str.contains(TELEPHONE)
+    if not is_nearly_all(cells.holding(phones), cells.total):
+        return None
+    return Kind("texts")
 
 
 def _compact_dates(cells: _Cells, auto: Auto) -> Kind | None:
@@ -173,15 +191,12 @@ def _compact_dates(cells: _Cells, auto: Auto) -> Kind | None:
         shaped = cells.texts.str.contains(shape)
         if not is_nearly_all(cells.holding(shaped), cells.total):
             continue
-        forms = {
-            order: form
-            for order, form in orders.items()
-            if len(orders) == 1 or auto.dates in (None, order)
-        }
-        ways = {
-            order: times(cells.texts.set(~shaped, None), None, form)
-            for order, form in forms.items()
-        }
+
+        forms = dict(orders)
+        if len(orders) > 1 and auto.dates is not None:
+            forms = {order: form for order, form in orders.items() if order == auto.dates}
+        alike = cells.texts.set(~shaped, None)
+        ways = {order: times(alike, None, form) for order, form in forms.items()}
         kind = _compact_in_order(cells, forms, ways)
         if kind is not None:
             return kind
@@ -193,9 +208,11 @@ def _compact_in_order(
 ) -> Kind | None:
     if not ways:
         return None
+
     taken, open_ = _chosen(cells, ways)
     days = ways[taken]
-    known = ways[taken].is_not_null()
+    known = days.is_not_null()
+    # one day alone may be any number of eight digits
     if days.drop_nulls().n_unique() < 2 or not is_nearly_all(cells.holding(known), cells.total):
         return None
     if open_ is not None:
@@ -217,20 +234,25 @@ def _dates(cells: _Cells, auto: Auto) -> Kind | None:
     iso = times(cells.texts, None, None).is_not_null()
     if iso.all():
         return Kind("dates")
+
     parts = date_parts(cells.texts)
     ways = {order: moments(parts, order) for order in _orders(parts, auto)}
     taken, open_ = _chosen(cells, ways)
     if open_ is not None and separated_by_dots(parts.filter(open_)):
-        taken, open_ = "day-first", None
+        taken, open_ = "day-first", None  # where dots are written, the day comes first
+
     values = ways[taken]
     known = values.is_not_null() | iso
     readable = iso
     for way in ways.values():
         readable |= way.is_not_null()
+    # only of a column that will be dates, whatever their order, the user has to decide it
     if open_ is not None and is_nearly_all(cells.holding(readable), cells.total):
         raise _open_dates(cells, open_, list(ways))
     if not _enough(cells, known, auto.dates):
         return _mostly(cells, known)
+
+    # where no text leaves its order open, new samples must not be read by a guess either
     if moments(parts, "stated").is_not_null().eq(values.is_not_null()).all():
         if cells.holding(iso) == cells.holding(known):
             return Kind("dates")
@@ -257,8 +279,9 @@ def _shown(value: datetime, offset: int | None) -> str:
     """A moment as a note shows it."""
     if offset is not None:
         return value.replace(tzinfo=timezone(timedelta(minutes=offset))).isoformat(" ")
-    midnight = (value.hour, value.minute, value.second) == (0, 0, 0)
-    return value.date().isoformat() if midnight else value.isoformat(" ")
+    if (value.hour, value.minute, value.second) == (0, 0, 0):
+        return value.date().isoformat()
+    return value.isoformat(" ")
 
 
 def _refuse_missing_years(cells: _Cells) -> None:
@@ -266,6 +289,7 @@ def _refuse_missing_years(cells: _Cells) -> None:
     short = cells.texts.str.contains(NO_YEAR)
     if not is_nearly_all(cells.holding(short), cells.total):
         return
+
     names = cells.texts.filter(short).str.replace_all(r"[^\p{L}]", "").str.to_lowercase().unique()
     # one name alone may be any code: GEN-01
     if len(names) < 2 or not all(map(is_month_name, names.to_list())):
@@ -305,30 +329,37 @@ def _numbers(cells: _Cells, plain: pl.Series, auto: Auto) -> Kind | None:
     """Numbers in a format; the kind of texts, told as such, where they are mostly numbers; None
     otherwise."""
     found = readings(cells.texts)
-    if auto.limits == "missing" and (bounds := found["limit"]).any():
+    bounds = found["limit"]  # texts such as <0.5
+    if auto.limits == "missing" and bounds.any():
+        # then they are gaps, and decide nothing of what the others are
         return _numbers(cells.without(bounds), plain.filter(~bounds), replace(auto, limits=None))
     number = found["point"].is_not_null() | found["comma"].is_not_null()
     if cells.holding(number) * MOSTLY < cells.total:
         return None
-    counted = number if auto.limits == "value" else number & ~found["limit"]
+
+    counted = number
+    if auto.limits != "value":
+        counted = number & ~bounds
     unit = _unit(cells, found, counted)
     if unit is None:
         _refuse_limits(cells, found, number, auto)
         return _mostly(cells, counted)
+
     fits = counted & of_unit(found, unit)
     decimal = _decimal(cells, found, fits, unit, auto)
-    values = found["point" if decimal == POINT else "comma"]
+    values = found[_READING[decimal]]
     known = fits & values.is_not_null()
     if not _enough(cells, known, auto.decimal):
         return _mostly(cells, known)
     if decimal == POINT and not unit and not (known & plain.is_null()).any():
         return Kind("numbers")
-    settings: dict[str, Any] = {"decimal": decimal, "unit": unit} if unit else {"decimal": decimal}
+
+    settings: dict[str, Any] = {"decimal": decimal, "bare": False}
+    if unit:
+        settings["unit"] = unit
     if auto.limits == "value":
         settings["limits"] = "value"
-    return Kind(
-        "numbers", settings | {"bare": False}, _telling_example(cells, known, values, plain)
-    )
+    return Kind("numbers", settings, _telling_example(cells, known, values, plain))
 
 
 def _telling_example(
@@ -336,9 +367,8 @@ def _telling_example(
 ) -> tuple[str, str]:
     """A text that shows the format best, the longest of those that are no plain numbers, and its
     number."""
-    shown = pl.DataFrame({"text": cells.texts, "value": values, "told": plain != values}).filter(
-        known
-    )
+    told = pl.DataFrame({"text": cells.texts, "value": values, "told": plain != values})
+    shown = told.filter(known)
     best = shown.sort(pl.col("told").fill_null(True), pl.col("text").str.len_chars(), "text")
     text, value, _ = best.row(-1)
     return text, f"{value:.15g}"
@@ -348,52 +378,51 @@ def _unit(cells: _Cells, found: pl.DataFrame, number: pl.Series) -> str | None:
     """The unit of nearly all numbers, "" if they have none; None where texts are no numbers of one
     unit."""
     held = pl.DataFrame({"unit": found["unit"], "cells": cells.counts}).filter(number)
-    by_unit = (
-        held.group_by("unit")
-        .agg(pl.col("cells").sum())
-        .sort("cells", "unit", descending=[True, False])
-    )
-    units = by_unit["unit"].to_list()
+    by_unit = held.group_by("unit").agg(pl.col("cells").sum())
+    # the most frequent first; equal ones by name, so that every process finds the same
+    units = by_unit.sort("cells", "unit", descending=[True, False])["unit"].to_list()
     if units and is_nearly_all(cells.holding(number & of_unit(found, units[0])), cells.total):
         return str(units[0])
     if not is_nearly_all(cells.holding(number), cells.total):
         return None
+
+    # numbers that cannot be compared as they are: kg beside g, or beside none
     named = [unit for unit in units if unit]
     if "" in units and len(named) == 1:
-        raise _open_units(
-            cells, [number & (found["unit"] == unit) for unit in ("", named[0])], named[0]
-        )
+        raise _open_units(cells, found, number, ["", named[0]], named[0])
     measured = {dimension(unit) for unit in named}
     if len(named) > 1 and len(measured) == 1 and measured != {None}:
-        raise _open_units(cells, [number & (found["unit"] == unit) for unit in named[:2]], named[0])
+        raise _open_units(cells, found, number, named[:2], named[0])
     return None
 
 
-def _open_units(cells: _Cells, masks: Sequence[pl.Series], unit: str) -> OpenChoiceError:
-    shown = " and ".join(
-        f"{cells.holding(mask):,} such as {cells.texts.filter(mask)[0]!r}" for mask in masks
-    )
+def _open_units(
+    cells: _Cells, found: pl.DataFrame, number: pl.Series, units: Sequence[str], proposed: str
+) -> OpenChoiceError:
+    shown = []
+    for unit in units:
+        mask = number & (found["unit"] == unit)
+        shown.append(f"{cells.holding(mask):,} such as {cells.texts.filter(mask)[0]!r}")
     return OpenChoiceError(
-        f"Column {cells.name!r} holds numbers of different units, {shown}: convert them to one "
-        f"unit, or name the unit "
-        "that those without one have, and that others count as missing: prepare: "
-        f"{{columns: {{{cells.name}: [{{number: {{unit: {unit!r}}}}}, impute, standardise]}}}}."
+        f"Column {cells.name!r} holds numbers of different units, {' and '.join(shown)}: convert "
+        "them to one unit, or name the unit that those without one have, and that others count as "
+        "missing: prepare: "
+        f"{{columns: {{{cells.name}: [{{number: {{unit: {proposed!r}}}}}, impute, standardise]}}}}."
     )
 
 
 def _refuse_limits(cells: _Cells, found: pl.DataFrame, number: pl.Series, auto: Auto) -> None:
     """Refuse numbers among which many are bounds such as <0.5, which would all count as missing."""
     limits = number & found["limit"]
-    if (
-        auto.limits is not None
-        or not limits.any()
-        or not is_nearly_all(cells.holding(number), cells.total)
-    ):
+    if auto.limits is not None or not limits.any():
+        return
+    if not is_nearly_all(cells.holding(number), cells.total):
         return
 
-    # a column that is mostly bounds would have next to nothing left
-    mostly = 2 * cells.holding(limits) > cells.total
-    answer = "value" if mostly else "missing"
+    answer = "missing"
+    if 2 * cells.holding(limits) > cells.total:
+        # a column that is mostly bounds would have next to nothing left
+        answer = "value"
     raise OpenChoiceError(
         f"Column {cells.name!r} holds numbers, but {cells.holding(limits):,} of {cells.total:,} "
         f"are bounds such as {cells.examples(limits)}: say what these count as (missing or value), "
@@ -406,12 +435,12 @@ def _decimal(cells: _Cells, found: pl.DataFrame, fits: pl.Series, unit: str, aut
     ones."""
     if auto.decimal is not None:
         return auto.decimal
-    both = {
-        mark: found[name].set(~fits, None) for mark, name in ((POINT, "point"), (COMMA, "comma"))
-    }
+
+    both = {mark: found[name].set(~fits, None) for mark, name in _READING.items()}
     taken, open_ = _chosen(cells, both)
     if open_ is None:
         return str(taken)
+
     texts = cells.texts.filter(open_)
     commas, points = (bool(texts.str.contains(mark, literal=True).any()) for mark in (COMMA, POINT))
     if not commas and not unit and not found["limit"].any():
@@ -434,6 +463,7 @@ def _clock(cells: _Cells) -> Kind | None:
     shaped = cells.texts.str.contains(CLOCK_SHAPE)
     if cells.holding(shaped) * MOSTLY < cells.total:
         return None
+
     seconds = clock_seconds(cells.texts)
     known = seconds.is_not_null()
     if not is_nearly_all(cells.holding(known), cells.total):
@@ -449,13 +479,17 @@ def _enough(cells: _Cells, known: pl.Series, asked: str | None) -> bool:
     """Whether so many cells can be read that the others count as missing: nearly all, or, if asked
     to, half."""
     held = cells.holding(known)
-    return is_nearly_all(held, cells.total) or (asked is not None and held * MOSTLY >= cells.total)
+    if is_nearly_all(held, cells.total):
+        return True
+    return asked is not None and held * MOSTLY >= cells.total
 
 
 def _mostly(cells: _Cells, known: pl.Series) -> Kind | None:
     """A column of categories that are mostly numbers or dates, but not nearly all of them."""
     held = cells.holding(known)
-    return Kind("texts", unread=cells.total - held) if held * MOSTLY >= cells.total else None
+    if held * MOSTLY < cells.total:
+        return None
+    return Kind("texts", unread=cells.total - held)
 
 
 def _chosen(cells: _Cells, read: Mapping[Any, pl.Series]) -> tuple[Any, pl.Series | None]:
@@ -467,16 +501,18 @@ def _chosen(cells: _Cells, read: Mapping[Any, pl.Series]) -> tuple[Any, pl.Serie
         slips.
     """
     ways = sorted(read, key=lambda way: -cells.holding(read[way].is_not_null()))
-    best = ways[0]
-    others = ways[1:]
+    best, *others = ways
+    ours = read[best].is_not_null()
     for other in others:
-        ours = read[best].is_not_null()
         theirs = read[other].is_not_null()
         ours_only = cells.holding(ours & ~theirs)
         theirs_only = cells.holding(theirs & ~ours)
-        differing = ours & theirs & (read[best] != read[other]).fill_null(False)
+
+        # each reads what the other cannot: the values contradict each other
         if theirs_only and theirs_only * NEARLY > ours_only:
-            return best, (ours & ~theirs) | (theirs & ~ours)
+            return best, ours ^ theirs
+        # both read all of them, as different things: no value decides
+        differing = ours & theirs & (read[best] != read[other]).fill_null(False)
         if not ours_only and not theirs_only and differing.any():
             return best, differing
     return best, None

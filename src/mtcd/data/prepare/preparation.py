@@ -3,6 +3,7 @@ rows."""
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -72,8 +73,7 @@ class ColumnPreparation(Preparation):
 
     @property
     def categorical(self) -> tuple[int, ...]:
-        kinds = [column.categorical for column in self.columns for _ in column.outputs]
-        return tuple(j for j, categorical in enumerate(kinds) if categorical)
+        return tuple(j for j, k in enumerate(self.sources) if self.columns[k].categorical)
 
     @property
     def inputs(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -83,27 +83,33 @@ class ColumnPreparation(Preparation):
     @property
     def outputs(self) -> tuple[str, ...]:  # type: ignore[override]
         """The columns of the block."""
-        return tuple(name for column in self.columns for name in column.outputs)
+        return tuple(itertools.chain.from_iterable(column.outputs for column in self.columns))
 
     @property
     def sources(self) -> tuple[int, ...]:  # type: ignore[override]
         """For each column of the block, the column that it comes from."""
-        return tuple(j for j, column in enumerate(self.columns) for _ in column.outputs)
+        sources: list[int] = []
+        for j, column in enumerate(self.columns):
+            sources += [j] * len(column.outputs)
+        return tuple(sources)
 
     def apply(self, frame: pl.DataFrame) -> Array:
-        if self.refuse_unseen:
-            for column in self.columns:
-                column.refuse_unseen(frame[column.name])
-        if self.keeps_missing:
-            return _block(
-                [part for column in self.columns for part in column.apply(frame[column.name])]
-            )
-        return _block(
-            [part for column in self.columns for part in column.filled(frame[column.name])]
-        )
+        parts: list[pl.Series] = []
+        for column in self.columns:
+            given = frame[column.name]
+            if self.refuse_unseen:
+                column.refuse_unseen(given)
+            if self.keeps_missing:
+                parts += column.apply(given)
+            else:
+                parts += column.filled(given)
+        return _block(parts)
 
     def notes(self, frame: pl.DataFrame) -> list[str]:
-        return odd_notes([odd for column in self.columns for odd in column.odd(frame[column.name])])
+        odd: list[Odd] = []
+        for column in self.columns:
+            odd += column.odd(frame[column.name])
+        return odd_notes(odd)
 
     def notes_on_new(self, frame: pl.DataFrame) -> list[str]:
         notes = self.notes(frame)
@@ -120,12 +126,18 @@ class ColumnPreparation(Preparation):
         return notes
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        stored: dict[str, Any] = {
             "format": FORMAT,
             "kind": "columns",
             "columns": [column.to_json() for column in self.columns],
-            "on_unseen": "error" if self.refuse_unseen else "ignore",
-        } | ({"missing": "keep"} if self.keeps_missing else {})
+            "on_unseen": "ignore",
+        }
+        if self.refuse_unseen:
+            stored["on_unseen"] = "error"
+        if self.keeps_missing:
+            # only where it is so: other preparations stay readable by older versions
+            stored["missing"] = "keep"
+        return stored
 
     @staticmethod
     def from_json(stored: dict[str, Any]) -> ColumnPreparation:
@@ -172,39 +184,46 @@ def fit_columns(
     columns = []
     parts = []
     notes = []
-    missing = {}
+    missing: dict[str, int] = {}
     choices = []
     for name in frame.columns:
-        known = recipe.kinds.get(name)
+        given, steps = frame[name], recipe.steps(name)
         column, made, choice = PreparedColumn.fit(
-            frame[name], recipe.steps(name), recipe.keeps_missing, known
+            given, steps, recipe.keeps_missing, recipe.kinds.get(name)
         )
         columns.append(column)
-        choices += [] if choice is None else [choice]
         parts += made
-        if not recipe.keeps_missing and (lost := max(part.null_count() for part in made)):
-            odd, first = unread(frame[name], column.steps[0][0])
-            missing[name] = (
-                lost,
-                f"{name} ({lost:,}, such as {first!r})" if odd else f"{name} ({lost:,})",
-            )
-        if frame[name].null_count() == frame.height:
+        if choice is not None:
+            choices.append(choice)
+        if given.null_count() == frame.height:
             notes.append(f"Column {name!r} has no value in any training row.")
+
+        lost = max(part.null_count() for part in made)
+        if lost and not recipe.keeps_missing:
+            odd, first = unread(given, column.steps[0][0])
+            example = ""
+            if odd:
+                example = f", such as {first!r}"
+            missing[f"{name} ({lost:,}{example})"] = lost
+
     if missing:
-        total = sum(lost for lost, _ in missing.values())
-        shown = listing([said for _, said in missing.values()])
-        values, are = ("value", "is") if total == 1 else ("values", "are")
-        raise DataError(
-            f"{total:,} {values} of client {client!r} {are} still missing after preparation, of "
-            f"{frame.height:,} rows each: {shown}. Add impute to the steps of these columns, or "
-            "prepare them automatically (auto)."
-        )
+        raise _still_missing(client, missing, frame.height)
     preparation = ColumnPreparation(tuple(columns), recipe.refuse_unseen, recipe.keeps_missing)
     check_outputs(client, preparation.outputs)
-    return (
-        preparation,
-        _block(parts),
-        [*notes, *notes_on(choices, client), *preparation.notes(frame)],
+    notes += [*notes_on(choices, client), *preparation.notes(frame)]
+    return preparation, _block(parts), notes
+
+
+def _still_missing(client: str, missing: Mapping[str, int], rows: int) -> DataError:
+    """One error for all columns that are left with missing values, by what is said of each."""
+    total = sum(missing.values())
+    values, are = "values", "are"
+    if total == 1:
+        values, are = "value", "is"
+    return DataError(
+        f"{total:,} {values} of client {client!r} {are} still missing after preparation, of "
+        f"{rows:,} rows each: {listing(list(missing))}. Add impute to the steps of these columns, "
+        "or prepare them automatically (auto)."
     )
 
 
@@ -220,23 +239,31 @@ def _open_choices(client: str, errors: Mapping[str, str]) -> DataError:
 
 def odd_notes(odd: Sequence[Odd]) -> list[str]:
     """A sentence for each column with odd values, or one for all, where they are many."""
+    # by what is said of them together; a dict keeps the order of the columns
+    alike: dict[tuple[str, str], list[Odd]] = {}
+    for one in odd:
+        what = "cannot be read"
+        if one.what == NEW_CATEGORY:
+            what = f"are {NEW_CATEGORY}"
+        alike.setdefault((what, one.instead), []).append(one)
+
     notes = []
-    for kind in dict.fromkeys((one.what == NEW_CATEGORY, one.instead) for one in odd):
-        same = [one for one in odd if (one.what == NEW_CATEGORY, one.instead) == kind]
+    for (what, instead), same in alike.items():
         if len(same) <= FEW:
             notes += [_odd_note(one) for one in same]
             continue
-        shown = listing(
-            [f"{one.column} ({one.count:,}, such as {one.example!r})" for one in same], MOST
+        shown = [f"{one.column} ({one.count:,}, such as {one.example!r})" for one in same]
+        total = sum(one.count for one in same)
+        notes.append(
+            f"{total:,} values of {len(same)} columns {what} and {instead}: {listing(shown, MOST)}."
         )
-        total, new_category, instead = sum(one.count for one in same), *kind
-        what = f"are {NEW_CATEGORY}" if new_category else "cannot be read"
-        notes.append(f"{total:,} values of {len(same)} columns {what} and {instead}: {shown}.")
     return notes
 
 
 def _odd_note(one: Odd) -> str:
-    all_of_them = " (all of them)" if one.count == one.total and one.total > 1 else ""
+    all_of_them = ""
+    if one.count == one.total and one.total > 1:
+        all_of_them = " (all of them)"
     return (
         f"{one.count} value(s) of column {one.column!r}{all_of_them} that are {one.what}, such as "
         f"{one.example!r}, {one.instead}."

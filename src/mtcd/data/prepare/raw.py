@@ -44,10 +44,11 @@ class Preparations:
     def places(self) -> Places:
         """The positions of the columns of the blocks: in the order of the columns that they come
         from."""
-        keys = [
-            [(given[source], k, j) for j, source in enumerate(part.sources)]
-            for k, (part, given) in enumerate(zip(self.parts, self.positions, strict=True))
-        ]
+        # where a column as given became several, these keep their order
+        keys: list[list[tuple[int, int, int]]] = []
+        for k, (part, given) in enumerate(zip(self.parts, self.positions, strict=True)):
+            keys.append([(given[source], k, j) for j, source in enumerate(part.sources)])
+
         rank = {key: i for i, key in enumerate(sorted(itertools.chain(*keys)))}
         return tuple(tuple(rank[key] for key in own) for own in keys)
 
@@ -97,12 +98,11 @@ class RawColumns:
         """With ``prepare`` as in :func:`mtcd.split`."""
         recipes = client_recipes(prepare, clients, [frame.columns for frame in frames])
         given = tuple(as_columns(frame) for frame in frames)
-        known = [
-            decided(client, frame, recipe)
-            if isinstance(recipe, ColumnRecipe) and frame.height
-            else recipe
-            for client, frame, recipe in zip(clients, given, recipes, strict=True)
-        ]
+        known = []
+        for client, frame, recipe in zip(clients, given, recipes, strict=True):
+            if isinstance(recipe, ColumnRecipe) and frame.height:
+                recipe = decided(client, frame, recipe)
+            known.append(recipe)
         return RawColumns(tuple(clients), given, positions, tuple(known))
 
     def take(self, rows: NDArray[np.intp]) -> RawColumns:
@@ -112,14 +112,15 @@ class RawColumns:
     def fit(self, labels: NDArray[np.generic]) -> tuple[Preparations, tuple[Array, ...]]:
         """The preparations fitted on all rows, with notes for the user, and the blocks of these
         rows."""
-        found = [
-            fit_preparation(client, frame, recipe, labels)
-            for client, frame, recipe in zip(self.clients, self.frames, self.recipes, strict=True)
-        ]
-        notes = tuple(itertools.chain(*(own for _, _, own in found)))
-        parts = tuple(part for part, _, _ in found)
-        blocks = tuple(block for _, block, _ in found)
-        return Preparations(parts, self.positions, notes), blocks
+        parts = []
+        blocks = []
+        notes: list[str] = []
+        for client, frame, recipe in zip(self.clients, self.frames, self.recipes, strict=True):
+            part, block, own_notes = fit_preparation(client, frame, recipe, labels)
+            parts.append(part)
+            blocks.append(block)
+            notes += own_notes
+        return Preparations(tuple(parts), self.positions, tuple(notes)), tuple(blocks)
 
 
 def fit_preparation(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -53,44 +54,57 @@ def read_recipe(given: Any) -> ColumnRecipe:
     for key in given:
         if key not in KEYS:
             raise ConfigError(f"prepare has no key {key!r}: {did_you_mean(str(key), KEYS)}")
+
     columns = given.get("columns") or {}
-    unseen = given.get("on_unseen", "ignore")
     if not isinstance(columns, Mapping):
         raise ConfigError(
             f"prepare.columns must map names of columns to steps, but is {columns!r}."
         )
-    if unseen not in ("ignore", "error"):
-        raise ConfigError(f"prepare.on_unseen must be 'ignore' or 'error', but is {unseen!r}.")
-    if given.get("missing", "impute") not in ("impute", "keep"):
-        raise ConfigError(
-            f"prepare.missing must be 'impute' or 'keep', but is {given['missing']!r}."
-        )
+    unseen = _one_of(given, "on_unseen", ("ignore", "error"))
+    missing = _one_of(given, "missing", ("impute", "keep"))
+
     steps = {str(name): read_steps(what) for name, what in columns.items()}
-    return ColumnRecipe(
-        steps,
-        read_steps(given.get("default", AUTO)),
-        unseen == "error",
-        given.get("missing") == "keep",
-    )
+    default = read_steps(given.get("default", AUTO))
+    return ColumnRecipe(steps, default, unseen == "error", missing == "keep")
+
+
+def _one_of(given: Mapping[str, Any], key: str, values: tuple[str, str]) -> Any:
+    """The value of a key with two values, the first unless given."""
+    first, second = values
+    value = given.get(key, first)
+    if value not in values:
+        raise ConfigError(f"prepare.{key} must be '{first}' or '{second}', but is {value!r}.")
+    return value
 
 
 def read_steps(given: Any) -> Steps:
     """The steps of a column: a name, ``{name: settings}``, or a list of these; ``auto`` stands
     alone."""
-    alone = given[0] if isinstance(given, list | tuple) and len(given) == 1 else given
-    if alone == AUTO:
-        return Auto()
-    if isinstance(alone, Auto):
-        return alone
-    if isinstance(alone, Mapping) and list(alone) == [AUTO]:
-        return read_auto(alone[AUTO])
-    steps = given if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+    steps = [given]
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        steps = list(given)
     if not steps:
         raise ConfigError(
             "prepare: a column has an empty list of steps: write keep to take its numbers as they "
             "are."
         )
+
+    if len(steps) == 1:
+        auto = _auto(steps[0])
+        if auto is not None:
+            return auto
     return tuple(_step(step) for step in steps)
+
+
+def _auto(given: Any) -> Auto | None:
+    """The settings of the automatic choice, if that is what is given."""
+    if isinstance(given, Auto):
+        return given
+    if given == AUTO:
+        return Auto()
+    if isinstance(given, Mapping) and list(given) == [AUTO]:
+        return read_auto(given[AUTO])
+    return None
 
 
 def _step(given: Any) -> Transformer:
@@ -100,17 +114,16 @@ def _step(given: Any) -> Transformer:
         raise ConfigError(
             "prepare: auto chooses all steps of a column: it stands alone, without other steps."
         )
+
+    name, settings = given, None
+    shown = given
     if isinstance(given, Mapping):
-        if len(given) != 1:
-            raise ConfigError(
-                f"prepare: a step is a name or {{name: settings}}, but is {dict(given)!r}."
-            )
-        name, settings = next(iter(given.items()))
-    else:
-        name = given
-        settings = {}
+        shown = dict(given)
+        if len(given) == 1:
+            name, settings = next(iter(given.items()))
+    # a mapping of several keys is no name either
     if not isinstance(name, str) or not isinstance(settings, Mapping | None):
-        raise ConfigError(f"prepare: a step is a name or {{name: settings}}, but is {given!r}.")
+        raise ConfigError(f"prepare: a step is a name or {{name: settings}}, but is {shown!r}.")
     return make_transformer(name, {str(key): value for key, value in (settings or {}).items()})
 
 
@@ -123,21 +136,32 @@ def client_recipes(
     ``given`` is one recipe for all, or a mapping from clients to recipes or transformers; clients
     that it does not name have ``auto``.
     """
-    each = isinstance(given, Mapping) and given and not set(given) <= set(KEYS)
-    if each and (unknown := [name for name in given if name not in clients]):
-        hint = did_you_mean(str(unknown[0]), [*clients, *KEYS])
-        raise ConfigError(
-            f"prepare names {unknown[0]!r}, which is neither a client nor a key of prepare: {hint}"
-        )
-    found = []
-    for client in clients:
-        own = given.get(client, AUTO) if each else given
-        found.append(own if is_foreign(own) else read_recipe(own))
     columns = [list(names) for names in held]
-    for recipe, names in zip(found, columns, strict=True):
+    if isinstance(given, Mapping) and not set(given) <= set(KEYS):
+        _check_clients(given, clients)
+        recipes = [given.get(client, AUTO) for client in clients]
+    else:
+        # a recipe for all names columns of any of them
+        recipes = [given] * len(clients)
+        columns = [list(itertools.chain(*columns))] * len(clients)
+
+    found = []
+    for recipe, names in zip(recipes, columns, strict=True):
+        if not is_foreign(recipe):
+            recipe = read_recipe(recipe)
+        found.append(recipe)
         if isinstance(recipe, ColumnRecipe):
-            _check_columns(recipe, names if each else [name for own in columns for name in own])
+            _check_columns(recipe, names)
     return tuple(found)
+
+
+def _check_clients(given: Mapping[Any, Any], clients: Sequence[str]) -> None:
+    for name in given:
+        if name not in clients:
+            hint = did_you_mean(str(name), [*clients, *KEYS])
+            raise ConfigError(
+                f"prepare names {name!r}, which is neither a client nor a key of prepare: {hint}"
+            )
 
 
 def is_foreign(given: Any) -> bool:

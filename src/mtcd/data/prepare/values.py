@@ -83,8 +83,11 @@ def is_gap(column: pl.Series, words: bool = False) -> pl.Series:
     ``WORDS``, if asked."""
     if not is_text(column):
         return column.is_null()
+    gaps = MISSING
+    if words:
+        gaps = MISSING | WORDS
     shown = column.cast(pl.String).str.strip_chars().str.to_lowercase()
-    return shown.is_in(list(MISSING | WORDS if words else MISSING)).fill_null(True)
+    return shown.is_in(list(gaps)).fill_null(True)
 
 
 def is_text(column: pl.Series) -> bool:
@@ -115,10 +118,10 @@ def numbers(column: pl.Series) -> pl.Series:
         column = column.cast(pl.Int64) / 1e9
     elif is_text(column):
         column = column.cast(pl.String).str.strip_chars()
+
     values = column.cast(pl.Float64, strict=False)
-    return values.set(
-        ~(values.abs() <= LARGEST).fill_null(True) | values.is_nan().fill_null(False), None
-    )
+    too_large = ~(values.abs() <= LARGEST).fill_null(True)
+    return values.set(too_large | values.is_nan().fill_null(False), None)
 
 
 def texts(column: pl.Series) -> pl.Series:
@@ -136,10 +139,10 @@ def texts(column: pl.Series) -> pl.Series:
 def booleans(column: pl.Series) -> pl.Series:
     """1 for yes, true, on; 0 for no, false, off; in any case; null for anything else."""
     words = texts(column).str.to_lowercase()
+    yes = words.is_in(list(YES)).fill_null(False)
+    no = words.is_in(list(NO)).fill_null(False)
     known = pl.Series(column.name, [None] * len(column), dtype=pl.Float64)
-    return known.set(words.is_in(list(YES)).fill_null(False), 1.0).set(
-        words.is_in(list(NO)).fill_null(False), 0.0
-    )
+    return known.set(yes, 1.0).set(no, 0.0)
 
 
 def times(
@@ -165,6 +168,7 @@ def written_times(
 ) -> pl.DataFrame:
     """Texts of dates as ``moment``, as it is written, and ``offset``, the minutes of its zone
     before UTC, or null."""
+    # each text once: a column of a million rows has a few thousand days
     shown = texts(column).rename("text")
     distinct = shown.drop_nulls().unique()
     if form is not None:
@@ -190,11 +194,11 @@ def in_zone(written: pl.DataFrame, zone: str | None) -> pl.Series:
     offset = written["offset"]
     if not offset.is_not_null().any():
         return moment
+
     in_utc = moment - (60_000_000 * offset).cast(pl.Duration("us"))
     if zone is not None and zone != "UTC":
-        in_utc = (
-            in_utc.dt.replace_time_zone("UTC").dt.convert_time_zone(zone).dt.replace_time_zone(None)
-        )
+        there = in_utc.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+        in_utc = there.dt.replace_time_zone(None)
     # else beyond the calendar, in another zone
     inside = in_utc.dt.year().is_between(1, 9999).fill_null(False)
     return in_utc.set(~inside, None).zip_with(offset.is_not_null(), moment)
@@ -204,12 +208,9 @@ def _of_format(distinct: pl.Series, form: str) -> pl.DataFrame:
     if form in COMPACT:
         widths = distinct.str.contains(COMPACT[form])
         read = distinct.set(~widths, None).str.to_datetime(form, strict=False, time_unit="us")
-        return pl.DataFrame(
-            {"moment": read, "offset": pl.Series([None] * len(read), dtype=pl.Int64)}
-        )
-    return _listed(
-        [_or_none(lambda text: datetime.strptime(text, form), text) for text in distinct.to_list()]
-    )
+        no_offset = pl.Series([None] * len(read), dtype=pl.Int64)
+        return pl.DataFrame({"moment": read, "offset": no_offset})
+    return _one_by_one(distinct, lambda text: datetime.strptime(text, form))
 
 
 def _of_iso(distinct: pl.Series) -> pl.DataFrame:
@@ -220,9 +221,9 @@ def _of_iso(distinct: pl.Series) -> pl.DataFrame:
     others = read["moment"].is_null() & distinct.str.contains("-", literal=True)
     if not others.any():
         return read
-    rest = _listed(
-        [_or_none(datetime.fromisoformat, text) for text in distinct.filter(others).to_list()]
-    )
+
+    rest = _one_by_one(distinct.filter(others), datetime.fromisoformat)
+    # back into the order of the texts
     rows = pl.Series("row", range(len(distinct)), dtype=pl.Int64)
     both = [
         read.filter(~others).with_columns(rows.filter(~others)),
@@ -231,24 +232,26 @@ def _of_iso(distinct: pl.Series) -> pl.DataFrame:
     return pl.concat(both).sort("row").drop("row")
 
 
-def _listed(values: list[datetime | None]) -> pl.DataFrame:
-    """Moments that were read one by one."""
-    local = [None if value is None else value.replace(tzinfo=None) for value in values]
-    offsets = [None if value is None else value.utcoffset() for value in values]
-    minutes = [None if offset is None else round(offset.total_seconds() / 60) for offset in offsets]
+def _one_by_one(distinct: pl.Series, read: Callable[[str], datetime]) -> pl.DataFrame:
+    """Moments that Python reads, as they are written, and the minutes of their zones."""
+    local: list[datetime | None] = [None] * len(distinct)
+    minutes: list[int | None] = [None] * len(distinct)
+    for row, text in enumerate(distinct.to_list()):
+        try:
+            moment = read(text)
+        except ValueError:  # it is no date in this format
+            continue
+        local[row] = moment.replace(tzinfo=None)
+        offset = moment.utcoffset()
+        if offset is not None:
+            minutes[row] = round(offset.total_seconds() / 60)
+
     return pl.DataFrame(
         {
             "moment": pl.Series(local, dtype=pl.Datetime("us")),
             "offset": pl.Series(minutes, dtype=pl.Int64),
         }
     )
-
-
-def _or_none(read: Callable[[str], datetime], text: str) -> datetime | None:
-    try:
-        return read(text)
-    except ValueError:
-        return None
 
 
 def _text(value: Any) -> str | None:

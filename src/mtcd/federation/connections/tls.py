@@ -21,6 +21,7 @@ MISSING = "PEER_DID_NOT_RETURN_A_CERTIFICATE"
 def listening_context(folder: Path) -> ssl.SSLContext:
     """For accepted connections: the other end must show a certificate of the authority."""
     context = _context(ssl.PROTOCOL_TLS_SERVER, folder)
+    # Both ends show one: TLS asks clients for none by itself.
     context.verify_mode = ssl.CERT_REQUIRED
     context.num_tickets = 0  # no session is resumed
     return context
@@ -33,13 +34,14 @@ def calling_context(folder: Path) -> ssl.SSLContext:
 
 def _context(protocol: int, folder: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
+    # Nothing older: all members have this library, and so a recent TLS.
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.load_verify_locations(folder / CA_FILE)
     context.load_cert_chain(folder / CERTIFICATE_FILE, folder / KEY_FILE)
     return context
 
 
-class Identity(NamedTuple):
+class ShownCertificate(NamedTuple):
     """Whose certificate the other end has shown."""
 
     certificate: str
@@ -67,7 +69,7 @@ class TlsSocket:
         The host that was called; None for an accepted connection.
     """
 
-    __slots__ = ("_encrypted", "_incoming", "_outgoing", "_tls", "plain")
+    __slots__ = ("_encrypted", "_incoming", "_outgoing", "_tls", "plain", "write")
 
     def __init__(self, plain: socket.socket, context: ssl.SSLContext, host: str | None) -> None:
         self.plain = plain
@@ -76,6 +78,8 @@ class TlsSocket:
             self._incoming, self._outgoing, server_side=host is None, server_hostname=host
         )
         self._encrypted = memoryview(b"")
+        self.write = self._tls.write
+        """Encrypts bytes, which ``flush`` sends."""
 
     def feed(self, received: bytes | memoryview) -> None:
         """Take bytes that the socket has received."""
@@ -89,17 +93,18 @@ class TlsSocket:
             return False
         return True
 
-    def identity(self) -> Identity:
+    def identity(self) -> ShownCertificate:
         """Whose certificate the other end has shown, after the handshake."""
         shown = self._tls.getpeercert()
         if not shown:
             raise WireError("certificate", "is missing")
+        # Exactly one: with two names it would be up to the reader whose certificate it is.
         subject = [pair for part in shown["subject"] for pair in part]
         names = [str(pair[1]) for pair in subject if pair[0] == "commonName"]
         if len(names) != 1:
             raise WireError("certificate", "does not have one name")
         until = float(ssl.cert_time_to_seconds(str(shown["notAfter"])))
-        return Identity(names[0], int(str(shown["serialNumber"]), 16), until)
+        return ShownCertificate(names[0], int(str(shown["serialNumber"]), 16), until)
 
     def read_into(self, target: memoryview) -> int:
         """Decrypt what was fed, as far as the target has room; 0 if nothing is left.
@@ -123,10 +128,6 @@ class TlsSocket:
                 raise
         return done
 
-    def write(self, content: bytes | memoryview) -> None:
-        """Encrypt; ``flush`` sends it."""
-        self._tls.write(content)
-
     @property
     def encrypted_bytes(self) -> int:
         """How much is encrypted and not sent."""
@@ -134,6 +135,7 @@ class TlsSocket:
 
     def flush(self) -> bool:
         """Send what is encrypted; whether all of it was sent."""
+        # What is encrypted can only be sent as it is, in order: it is kept until all has left.
         while True:
             if not self._encrypted:
                 if not self._outgoing.pending:

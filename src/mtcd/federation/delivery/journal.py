@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from bisect import bisect_left
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from struct import Struct
@@ -30,6 +31,39 @@ FIELDS = Struct(f"<8sQQQQ{DIGEST}s")
 CHECK = Struct("<Q")
 HEADER = FIELDS.size + CHECK.size
 MOST_PIECES = 512  # that one write takes
+COMMIT_BOUNDS_SECONDS = (
+    0.0001,
+    0.00025,
+    0.0005,
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+)
+
+
+class Durations:
+    """How many events took how long: counts by upper bound, the last without one, and the sum."""
+
+    def __init__(self, bounds: tuple[float, ...] = COMMIT_BOUNDS_SECONDS) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.seconds = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count a commit that took so many seconds."""
+        self.counts[bisect_left(self.bounds, seconds)] += 1
+        self.seconds += seconds
+
+
+_digest = partial(blake2b, digest_size=DIGEST)
 
 
 class Journal(ABC):
@@ -90,12 +124,13 @@ class Slot(NamedTuple):
 
     def is_whole(self) -> bool:
         """Whether the content is the one that the header was written for."""
+        # What is behind the end is left from a longer commit before.
         middle, end = HEADER + self.digested, HEADER + self.digested + self.summed
         if len(self.data) < end:
             return False
         body = memoryview(self.data)
         words = np.frombuffer(body[middle:end], np.uint64)
-        return _digest(body[HEADER:middle]) == self.digest and _sum(words) == self.total
+        return _digest(body[HEADER:middle]).digest() == self.digest and _sum(words) == self.total
 
 
 class FileJournal(Journal):
@@ -107,12 +142,10 @@ class FileJournal(Journal):
     commit then waits for the disk, twice.
     """
 
-    def __init__(
-        self, path: Path, sync: bool = False, on_commit: Callable[[float], None] | None = None
-    ) -> None:
-        """``on_commit``: called after each commit with the seconds that it took."""
+    def __init__(self, path: Path, sync: bool = False, durations: Durations | None = None) -> None:
+        """``durations``: where to count how long commits take."""
         self.path, self.sync = path, sync
-        self._on_commit = on_commit
+        self.durations = durations or Durations()
         self.paths = [path.with_name(f"{path.name}.{i}") for i in range(2)]
         self._files: list[int] = []
         self._number = 0
@@ -135,8 +168,7 @@ class FileJournal(Journal):
                 f"{self.path} could not be written: {error.strerror or error}."
             ) from None
 
-        if self._on_commit is not None:
-            self._on_commit(perf_counter() - began)
+        self.durations.add(perf_counter() - began)
 
     def last(self) -> Any:
         newest = self._newest()
@@ -156,8 +188,10 @@ class FileJournal(Journal):
             raise JournalError(f"{self.path} cannot be read: {error.strerror or error}.") from None
         if not slots:
             return None
+        # By the number in the header: a file that was being overwritten still has its older one.
         newest = max(slots, key=lambda slot: slot.number)
         self._number = newest.number
+        # Not the one before: the party has sent messages that only the newest commit knows.
         if not newest.is_whole():
             raise self._damaged()
         return newest
@@ -173,19 +207,24 @@ class FileJournal(Journal):
         if not self._number:
             self.last()
         self._files = [os.open(path, os.O_RDWR | os.O_CREAT, 0o600) for path in self.paths]
+        # The names of new files are on disk only when their folder is.
         if self.sync:
             _sync_folder(self.path.parent)
 
     def _write(self, number: int, content: Parts) -> None:
+        # In turns: the last commit stays whole while the next one is written.
         file, (head, large) = self._files[number % 2], content
         summed = total = 0
         for array in large:
             summed += array.nbytes
             total += _sum(array.ravel().view(np.uint64))
+        # The content first, and on disk, before the header that makes it count.
         _write_all(file, [head, *large], len(head) + summed)
         if self.sync:
             os.fdatasync(file)
-        header = FIELDS.pack(MAGIC, number, len(head), summed, total % 2**64, _digest(head))
+        header = FIELDS.pack(
+            MAGIC, number, len(head), summed, total % 2**64, _digest(head).digest()
+        )
         os.pwrite(file, header + CHECK.pack(crc32(header)), 0)
         if self.sync:
             os.fdatasync(file)
@@ -197,8 +236,10 @@ class FileJournal(Journal):
         except FileNotFoundError:
             return None
         header = data[:HEADER]
-        if not any(header) and (len(header) == HEADER or not header):  # killed in its first commit
+        # Nothing but zeros: the process was killed before its first header.
+        if not any(header) and (len(header) == HEADER or not header):
             return None
+        # The header has a sum of its own: a damaged number could make an old commit the newest.
         if CHECK.pack(crc32(header[: FIELDS.size])) != header[FIELDS.size :]:
             raise self._damaged()
         magic, number, digested, summed, total, digest = FIELDS.unpack_from(header)
@@ -224,12 +265,9 @@ def _write_all(file: int, pieces: list[Any], size: int) -> None:
     if len(pieces) > MOST_PIECES:
         pieces = [b"".join(pieces)]
     done = os.pwritev(file, pieces, HEADER)
+    # Bytes, not calls, count: the system may take a part.
     while done < size:
         done += os.pwrite(file, b"".join(pieces)[done:], HEADER + done)
-
-
-def _digest(data: bytes | memoryview) -> bytes:
-    return blake2b(data, digest_size=DIGEST).digest()
 
 
 def _sum(words: np.ndarray[Any, Any]) -> int:

@@ -10,14 +10,40 @@ waits for all parties that are down. The policies of the methods are in
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mtcd.protocol.codec.envelopes import End, Envelope, Terms
-from mtcd.protocol.party import MONITOR, Message, Part, Party
+from mtcd.protocol.party import Message, Party
 from mtcd.training.divergence import DIVERGED
 
 if TYPE_CHECKING:
     from mtcd.federation.delivery.reliable_party import ReliableParty
+
+
+class UploadRules(Protocol):
+    """What a policy asks about uploads: the methods of ``Uploads``, or of what takes its place."""
+
+    kinds: tuple[type, ...]
+    """The payloads that it processes."""
+
+    @property
+    def waits_for(self) -> frozenset[int]:
+        """The clients without which there is no sum."""
+
+    def snapshot(self, record: dict[str, Any]) -> dict[str, Any]:
+        """The record for the journal."""
+
+    def restore(self, record: dict[str, Any] | None) -> None:
+        """Continue from a record of the journal."""
+
+    def receive(self, envelope: Envelope) -> list[Message]:
+        """Process an upload. Returns the reports for the monitor."""
+
+    def complete_without_down(self) -> None:
+        """A client is down: perhaps the others have all answered."""
+
+    def route(self, message: Message) -> Message | None:
+        """The message to send in place of a request; None if there is none."""
 
 
 class RecoveryPolicy:
@@ -27,21 +53,14 @@ class RecoveryPolicy:
     """Set by the reliable party that the policy is given to."""
     state_fields: tuple[str, ...] = ()
     """The attributes that the journal keeps, each under its name."""
+    uploads: UploadRules | None = None
+    """At a server: what keeps the uploads of clients, some of it beside the journal."""
 
     # The journal
 
-    def snapshot(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Add the state of the policy to the record of a commit."""
-        for name in self.state_fields:
-            record[name] = getattr(self, name)
-        return record
-
-    def restore(self, record: dict[str, Any] | None) -> None:
-        """Continue from the last record of the journal; None if there is none. The party is
-        restored before."""
-        if record is not None:
-            for name in self.state_fields:
-                setattr(self, name, record[name])
+    def kept(self) -> Sequence[tuple[object, Sequence[str]]]:
+        """The objects of this policy with the attributes that the journal keeps."""
+        return [(self, self.state_fields)]
 
     def started(self) -> None:
         """A new process has resumed from the journal: what happened since its last commit is
@@ -80,10 +99,6 @@ class RecoveryPolicy:
     def term_of(self, iteration: int) -> int:
         """The term of what is sent now."""
         return 0
-
-    def terms_to_send(self) -> Terms:
-        """The terms that an envelope carries."""
-        return self.delivery.terms.copy()
 
     def learn_terms(self, terms: Terms) -> bool:
         """Learn the terms that another party knows. Returns whether any was new."""
@@ -125,6 +140,7 @@ class RecoveryPolicy:
         then, the moment does not matter.
         """
         delivery = self.delivery
+        # With a party that is down the next report may never come.
         end = end_now(delivery.party, status) if delivery.down or status == DIVERGED else None
         if end is None and status == DIVERGED:
             end = End(status, 0, getattr(delivery.party, "iteration", 0))
@@ -134,37 +150,20 @@ class RecoveryPolicy:
             delivery.conclude(end)
         delivery.commit()
 
-    def cut_at_end(self, messages: Sequence[Message]) -> tuple[Sequence[Message], End | None]:
-        """The messages up to the first report at which the training ends, and that end."""
-        delivery = self.delivery
-        for count, message in enumerate(messages, 1):
-            if message.to == MONITOR:
-                report, request = message.payload, delivery.stop_request
-                status = delivery.limit(report)
-                if status is None and request is not None:
-                    asked, least_hops = request
-                    if end_at(report, "", delivery.party).hop >= least_hops:
-                        status = asked
-                if status is not None:
-                    return messages[:count], end_at(
-                        report, delivery.judge(report, status), delivery.party
-                    )
-        return messages, None
+    def may_end(self, end: End) -> End | None:
+        """The end of a training that has reached ``end``; None if it goes on."""
+        return end
 
     def receive_end(self, end: End, sender: int) -> None:
         """Another party has announced the end of the training."""
         delivery = self.delivery
+        # The first end counts; others bring the same one by other ways.
         if delivery.ended is None:
             delivery.party.stop_at_sync(end.t, end.slots)
             delivery.ended = end
+            # Passed on before this party leaves: its neighbours may have no other way to hear of
+            # it.
             delivery.announce_end((delivery.neighbours or frozenset()) - {sender})
-
-
-def end_at(report: Any, status: str, party: Party) -> End:
-    """The end at a report to the monitor: progress, a lone token, or a client's part of it."""
-    if isinstance(report, Part):
-        return End(status, 0, report.iteration)
-    return End(status, report.t, report.hop, party.at_end())
 
 
 def end_now(party: Party, status: str) -> End | None:

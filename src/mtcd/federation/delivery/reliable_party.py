@@ -22,7 +22,7 @@ from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.protocol.codec.envelopes import Ack, Cancelled, End, Envelope, Terms
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.ledger.record import record
-from mtcd.protocol.party import MONITOR, Message, Party
+from mtcd.protocol.party import MONITOR, Message, Part, Party
 
 Limit = Callable[[Any], str | None]
 """Given a report to the monitor, progress or a lone token: the status with which the training ends
@@ -38,6 +38,10 @@ class Delivery(NamedTuple):
 
     ack: Ack | None
     reports: Sequence[Message] = ()
+
+
+STATE_FIELDS = ("sent", "seen", "terms", "ledger", "stop_request", "slots", "ended", "ended_here")
+"""The attributes of a reliable party that the journal keeps, beside its party and its outbox."""
 
 
 class ReliableParty:
@@ -72,6 +76,7 @@ class ReliableParty:
         self.seen: dict[int, tuple[int, list[int]]] = {}
         """By sender: all sequence numbers below the first were processed, and those of the list."""
         self.terms: Terms = {}
+        """They are never written to, only replaced: envelopes share the dict."""
         self.ledger = Ledger()
         """The messages that this party has sent."""
         self.reports: list[Message] = []
@@ -92,31 +97,36 @@ class ReliableParty:
         self.resumed = False
         """Whether the journal had a commit to continue from."""
         policy.delivery = self
+        self._kept = [
+            (owner, name)
+            for owner, names in ((self, STATE_FIELDS), *policy.kept())
+            for name in names
+        ]
+        """What a restart needs, as attributes of objects: commits are written and read by it."""
 
     # The journal
 
     def resume(self) -> ReliableParty:
         """Continue from the journal; if it is empty, send the messages that open the training."""
-        kept = self.journal.last()
-        if kept is None:
-            self.policy.restore(None)
-            self.reports = self.send(
-                [message for message in self.opening if message.sender == self.number], None
-            )
+        record = self.journal.last()
+        if record is not None:
+            self.resumed = True
+            self.party.restore(record["party"])
+            self.outbox = {(one.to, one.sequence): one for one in record["outbox"]}
+            for owner, name in self._kept:
+                setattr(owner, name, record[name])
+        if self.policy.uploads is not None:
+            self.policy.uploads.restore(record)
+
+        if not self.resumed:
+            mine = [message for message in self.opening if message.sender == self.number]
+            self.reports = self.send(mine, None)
             self.commit()
-            return self
-        self.party.restore(kept["party"])
-        self.outbox = {(envelope.to, envelope.sequence): envelope for envelope in kept["outbox"]}
-        self.sent, self.seen, self.terms = kept["sent"], kept["seen"], kept["terms"]
-        self.ledger, self.stop_request = kept["ledger"], kept["stop_request"]
-        self.slots = kept["slots"]
-        self.ended, self.ended_here = kept["ended"], kept["ended_here"]
-        self.policy.restore(kept)
-        self.resumed = True
         return self
 
     def started(self) -> None:
         """A new process runs this party: tell the party, if it has run before, and the policy."""
+        # A party that has ended answers nothing any more.
         if self.resumed and self.ended is None:
             messages = self.party.restarted()
             if messages is not None:
@@ -126,20 +136,12 @@ class ReliableParty:
 
     def snapshot(self) -> dict[str, Any]:
         """All that a restart needs."""
-        return self.policy.snapshot(
-            {
-                "party": self.party.state(),
-                "outbox": list(self.outbox.values()),
-                "sent": self.sent,
-                "seen": self.seen,
-                "terms": self.terms,
-                "ledger": self.ledger,
-                "stop_request": self.stop_request,
-                "slots": self.slots,
-                "ended": self.ended,
-                "ended_here": self.ended_here,
-            }
-        )
+        record = {"party": self.party.state(), "outbox": list(self.outbox.values())}
+        for owner, name in self._kept:
+            record[name] = getattr(owner, name)
+        if self.policy.uploads is not None:
+            record = self.policy.uploads.snapshot(record)
+        return record
 
     def put(self, name: str, value: Any) -> None:
         """Keep what a stop rule remembers, in place of an earlier value."""
@@ -156,33 +158,32 @@ class ReliableParty:
         arrays. ``look`` sees its payload first, unless it is a duplicate."""
         policy = self.policy
         policy.arriving(envelope)
+        # Acknowledged again: the first ack may be lost. Nothing else may happen twice.
         if self.is_duplicate(envelope):
             return Delivery(self._ack(envelope))
-        self.decode(envelope)
+        message, transport = envelope.message, self.party.transport
+        if transport is not None and envelope.sender != self.number:  # arrays in their wire form
+            message.payload = transport.received(message.payload, envelope.sender)
         if look is not None:
-            look(envelope.message.payload)
+            look(message.payload)
         if self.ended is None and policy.must_defer(envelope):
             return Delivery(None)
         if envelope.terms:
             policy.learn_terms(envelope.terms)
+        # Marked even if stale: a gap in the numbers would hold up all that follows.
         self._mark_seen(envelope)
         reports: list[Message] = []
         if not policy.is_stale(envelope):
-            payload = envelope.message.payload
-            if isinstance(payload, End):
-                policy.receive_end(payload, envelope.sender)
+            if isinstance(message.payload, End):
+                policy.receive_end(message.payload, envelope.sender)
             elif self.ended is not None:
                 policy.after_end(envelope)
-            elif not isinstance(payload, Cancelled):
+            elif not isinstance(message.payload, Cancelled):
                 reports = policy.process(envelope)
+        # State, outbox and numbers in one commit, before the ack: the sender then forgets the
+        # message.
         self.commit()
         return Delivery(self._ack(envelope), reports)
-
-    def decode(self, envelope: Envelope) -> None:
-        """Replace arrays in their wire form by what the party computes with."""
-        if self.party.transport is not None and envelope.sender != self.number:
-            message = envelope.message
-            message.payload = self.party.transport.received(message.payload, envelope.sender)
 
     def run_party(self, envelope: Envelope) -> list[Message]:
         """Let the party process the message, and send what it answers. Returns the reports for the
@@ -191,16 +192,11 @@ class ReliableParty:
 
     def is_duplicate(self, envelope: Envelope) -> bool:
         """Whether the envelope was processed before."""
-        below, beyond = self.seen_from(envelope.sender)
+        below, beyond = self.seen.get(envelope.sender, (0, []))
         return envelope.sequence < below or envelope.sequence in beyond
 
-    def seen_from(self, sender: int) -> tuple[int, list[int]]:
-        """The first sequence number of this sender that was not processed, and later ones that
-        were."""
-        return self.seen.get(sender, (0, []))
-
     def _mark_seen(self, envelope: Envelope) -> None:
-        below, beyond = self.seen_from(envelope.sender)
+        below, beyond = self.seen.get(envelope.sender, (0, []))
         if envelope.sequence != below or beyond:
             ahead = {*beyond, envelope.sequence}
             while below in ahead:
@@ -211,7 +207,7 @@ class ReliableParty:
             self.seen[envelope.sender] = below + 1, beyond
 
     def _ack(self, envelope: Envelope) -> Ack:
-        return Ack(envelope.sender, envelope.to, envelope.sequence, dict(self.terms))
+        return Ack(envelope.sender, envelope.to, envelope.sequence, self.terms)
 
     # Messages to send
 
@@ -223,8 +219,8 @@ class ReliableParty:
         engine, but nothing of it is sent: no party is to act on it.
         """
         reports = []
-        messages, end = self.policy.cut_at_end(messages)
-        for message in messages:
+        until, end = self._until_end(messages)
+        for message in until:
             if message.to == MONITOR:
                 reports.append(message)
             elif end is not None:
@@ -237,14 +233,34 @@ class ReliableParty:
             self.conclude(end)
         return reports
 
+    def _until_end(self, messages: Sequence[Message]) -> tuple[Sequence[Message], End | None]:
+        """The messages up to the first report at which the training ends, and that end."""
+        for count, message in enumerate(messages, 1):
+            if message.to != MONITOR:
+                continue
+            report = message.payload
+            status = self.limit(report)
+            if status is None and self.stop_request is not None:
+                asked, least_hops = self.stop_request
+                if end_at(report, "", self.party).hop >= least_hops:
+                    status = asked
+            if status is None:
+                continue
+            end = self.policy.may_end(end_at(report, self.judge(report, status), self.party))
+            if end is None:
+                break
+            return messages[:count], end
+        return messages, None
+
     def enqueue(self, message: Message, iteration: int) -> Envelope:
         """Put a message into the outbox, with the next sequence number."""
         to, policy, transport = message.to, self.policy, self.party.transport
+        # Once, when it is sent: what is sent again must be the same bytes.
         if transport is not None and to != self.number:
             message.payload = transport.sent(message.payload, to)
         sequence = self.sent.get(to, 0)
         self.sent[to] = sequence + 1
-        term, terms = policy.term_of(iteration), policy.terms_to_send()
+        term, terms = policy.term_of(iteration), self.terms
         envelope = policy.enqueued(
             Envelope(self.number, to, sequence, iteration, term, terms, message)
         )
@@ -277,6 +293,7 @@ class ReliableParty:
     def cancelled(self, envelope: Envelope) -> Envelope:
         """The same envelope without its payload; it carries the terms that cancelled it."""
         empty = Message(envelope.sender, envelope.to, Cancelled(envelope.iteration))
+        # All terms: those that it carries now, and those for which it was cancelled.
         return envelope._replace(terms=envelope.terms | self.terms, message=empty)
 
     # Parties that are down
@@ -303,11 +320,15 @@ class ReliableParty:
     def conclude(self, end: End) -> None:
         """End the training here, and announce the end."""
         self.ended, self.ended_here = end, True
-        others = (k for k in range(self.clients) if k != self.number)
-        self.announce_end(others if self.neighbours is None else self.neighbours)
+        # Without a server only to its neighbours, who pass it on.
+        if self.neighbours is not None:
+            self.announce_end(self.neighbours)
+        else:
+            self.announce_end(k for k in range(self.clients) if k != self.number)
 
     def announce_end(self, to: Iterable[int]) -> None:
         """Send the end to parties, unless it is in the outbox already."""
+        # Found in the outbox, not remembered: so it is right after a restart, too.
         pending = {
             envelope.to
             for envelope in self.outbox.values()
@@ -324,9 +345,18 @@ class ReliableParty:
             self.commit()
 
 
+def end_at(report: Any, status: str, party: Party) -> End:
+    """The end at a report to the monitor: progress, a lone token, or a client's part of it."""
+    if isinstance(report, Part):
+        return End(status, 0, report.iteration)
+    return End(status, report.t, report.hop, party.at_end())
+
+
 def _iteration_of(payload: Any, cause: Envelope | None) -> int:
     """The iteration that a message belongs to: the one that it names, or else that of its cause."""
     named: int | None = getattr(payload, "t", None)
     if named is not None:
         return named
-    return 0 if cause is None else cause.iteration
+    if cause is None:
+        return 0
+    return cause.iteration

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtcd.core.errors import WireError
 from mtcd.federation.names import OPERATOR
-from mtcd.federation.node.rpc import IncomingRequest
+from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.participant.keeping import STOPPED
 from mtcd.federation.transport import CONTROL
 
@@ -48,12 +48,16 @@ def _status(node: Node) -> dict[str, Any]:
     }
     if trainer is not None and node.watch is not None:
         reliable = trainer.reliable
+        ended = None
+        if reliable.ended is not None:
+            ended = reliable.ended.status
+
         status |= {
             "run": trainer.run,
             "gone": sorted(trainer.names[k] for k in reliable.down),
             "tokens": node.watch.tokens(),
             "heard_end": sorted(trainer.known_ended),
-            "ended": None if reliable.ended is None else reliable.ended.status,
+            "ended": ended,
             "ledger": reliable.ledger.to_dict(),
             **node.watch.facts(),
         }
@@ -64,15 +68,19 @@ def _aligning(node: Node) -> dict[str, Any] | None:
     """The progress of the private set intersection, while it is computed here."""
     if node.leading is not None:
         return node.leading.leader.progress.facts()
-    return None if node.following is None else node.following.alignment.progress.facts()
+    if node.following is None:
+        return None
+    return node.following.alignment.progress.facts()
 
 
 def _stop(node: Node) -> dict[str, Any]:
     node.log.say("stopping", "Stopping on request of the operator.")
+    # Before training there is nothing to finish; the others must know all the same.
     if node.trainer is None:
         node.gossip.say(STOPPED)
     else:
         node.trainer.finish(STOPPED)
+    # After the answer has left: the operator would report a party that did not answer.
     if node.trainer is None or node.staying:
         node.loop.later(EXIT_DELAY_SECONDS, node.loop.stop)
     return {}

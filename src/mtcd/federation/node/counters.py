@@ -8,28 +8,11 @@ that grows.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable
 
 from mtcd.core.errors import MtcdError, WireError
 from mtcd.federation.connections.refusals import REASONS as CONNECTION_REASONS
-
-COMMIT_BOUNDS_SECONDS = (
-    0.0001,
-    0.00025,
-    0.0005,
-    0.001,
-    0.0025,
-    0.005,
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1.0,
-    2.5,
-)
+from mtcd.federation.delivery.journal import Durations
 
 SEAL, CONTENT, DATA = "seal", "content", "data"
 _REASONS = {  # by the field of a WireError
@@ -53,23 +36,10 @@ def reason_of(error: MtcdError) -> str:
     """
     if not isinstance(error, WireError):
         return DATA
+    # First the seal: its errors name the field too, such as the signature of a kind.
     if any(word in error.field for word in _SEALING):
         return SEAL
     return _REASONS.get(error.field, CONTENT)
-
-
-class Durations:
-    """How many events took how long: counts by upper bound, the last without one, and the sum."""
-
-    def __init__(self, bounds: tuple[float, ...]) -> None:
-        self.bounds = bounds
-        self.counts = [0] * (len(bounds) + 1)
-        self.seconds = 0.0
-
-    def add(self, seconds: float) -> None:
-        """Count an event."""
-        self.counts[bisect_left(self.bounds, seconds)] += 1
-        self.seconds += seconds
 
 
 class Counters:
@@ -82,4 +52,4 @@ class Counters:
         self.received_bytes = dict.fromkeys(names, 0)
         self.refused = dict.fromkeys(REASONS, 0)
         self.refused_connections = dict.fromkeys(CONNECTION_REASONS, 0)
-        self.commits = Durations(COMMIT_BOUNDS_SECONDS)
+        self.commits = Durations()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import itertools
 from collections.abc import Callable, Mapping
+from functools import partial
 from time import monotonic, sleep
 
 from mtcd.core.errors import MtcdError
@@ -22,6 +23,7 @@ from mtcd.federation.connections.wire import ANSWER, REQUEST, Frame
 from mtcd.federation.credentials.credentials import Credentials
 from mtcd.federation.names import OPERATOR
 from mtcd.federation.node.counters import Counters
+from mtcd.federation.node.log import tidy
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.transport import CONTROL
 
@@ -45,14 +47,36 @@ WORDS = {
 """Reasons for which connections are refused, for people."""
 
 
-class Request:
-    """A request of a peer, to be answered or dropped once, now or later. The peer is notified of a
-    drop."""
+class IncomingRequest:
+    """A request of a member, to be answered or dropped once, now or later. Its sender is notified
+    of a drop.
 
-    __slots__ = ("_reply", "content", "kind", "sender")
+    Parameters
+    ----------
+    sender
+        The member that asks.
+    kind
+        Which handler it is for.
+    content
+        What it says.
+    reply
+        Sends the answer.
+    direct
+        Whether it came from a peer over their own link; relayed ones did not.
+    """
 
-    def __init__(self, sender: str, kind: str, content: bytes | bytearray, reply: Reply) -> None:
-        self.sender, self.kind, self._reply = sender, kind, reply
+    __slots__ = ("_reply", "content", "direct", "kind", "sender")
+
+    def __init__(
+        self,
+        sender: str,
+        kind: str,
+        content: bytes | bytearray,
+        reply: Reply,
+        direct: bool = True,
+    ) -> None:
+        self.sender, self.kind, self.direct = sender, kind, direct
+        self._reply: Reply | None = reply
         self.content = content
         """What it says, as it was received: a ``bytearray`` is of the handler alone, who may keep
         and change it."""
@@ -62,13 +86,23 @@ class Request:
         """A copy of the content."""
         return bytes(self.content)
 
-    def answer(self, body: bytes) -> None:
-        """Send the answer."""
-        self._reply(body)
+    def answer(self, body: bytes = b"") -> None:
+        """Grant the request, with this answer."""
+        self.reply(OK + body)
+
+    def refuse(self, why: str) -> None:
+        """Refuse the request, with the reason."""
+        self.reply(NO + tidy(why).encode())
 
     def drop(self) -> None:
-        """Notify the peer that there is no answer."""
-        self._reply(NO_ANSWER)
+        """Notify the sender that there is no answer."""
+        self.reply(NO_ANSWER)
+
+    def reply(self, answer: bytes) -> None:
+        """Send an answer as it is, such as that of another member; only the first one is sent."""
+        reply, self._reply = self._reply, None
+        if reply is not None:
+            reply(answer)
 
 
 class Link:
@@ -82,7 +116,7 @@ class Link:
         self,
         bundle: Credentials,
         loop: Loop,
-        on_request: Callable[[Request], None],
+        on_request: Callable[[IncomingRequest], None],
         on_change: Callable[[str, bool], None],
         counters: Counters,
     ) -> None:
@@ -104,18 +138,24 @@ class Link:
 
     def post(self, to: str, kind: str, body: bytes, done: Done) -> None:
         """Send a request to a peer; ``done`` gets the answer."""
+        # Of strangers nothing is known, and the operator may not be called.
         connection = self._connections.get(to) if to in self.peers else None
-        if connection is None or not self._may_send(connection, kind, body):
-            self.loop.call(lambda: done(None))
+        if connection is not None and len(body) > self._all.longest:
+            self._say_too_long(f"A message to {to} ({kind})", to, kind, body)
+            connection = None
+        # who asks again later does not fill the memory while a link is slow
+        if connection is None or connection.unsent_bytes > self._all.longest:
+            self.loop.call(partial(done, None))
             return
+
         number = next(self._numbers)
         self._open[to][number] = done
-        connection.send(REQUEST, kind, number, body)
-        self._count_sent(to, body)
+        self._send(connection, REQUEST, kind, number, body)
 
     def query(self, to: str, kind: str, done: Done, seconds: float) -> None:
         """Send a request without content, and wait for the answer no longer than so many
         seconds."""
+        # Taken by the first of answer and timer; the other finds nothing.
         waiting = [done]
 
         def answered(answer: bytes | None) -> None:
@@ -130,62 +170,42 @@ class Link:
         """By peer that this party calls, and has called: whether its host accepts connections."""
         return self._all.reached
 
-    def _may_send(self, connection: Connection, kind: str, body: bytes) -> bool:
+    def _answer(self, connection: Connection, number: int, body: bytes) -> None:
         if len(body) > self._all.longest:
-            sentence = (
-                f"A message to {connection.peer} ({kind}) has {len(body)} bytes, more than "
-                "limits.message_mb of the federation allows, and was not sent: ask the "
-                "administrator for a larger limit."
-            )
-            self.tell(("unsent", connection.peer, kind), sentence)
-            return False
-        # who asks again later does not fill the memory while a link is slow
-        return connection.unsent_bytes <= self._all.longest
+            peer = connection.peer
+            self._say_too_long(f"An answer to {peer}", peer, "answer", body)
+            body = NO_ANSWER
+        self._send(connection, ANSWER, "", number, body)
 
-    def _count_sent(self, to: str, body: bytes) -> None:
-        if to in self._counters.sent_bytes:
-            self._counters.sent_bytes[to] += len(body)
+    def _send(self, connection: Connection, what: int, kind: str, number: int, body: bytes) -> None:
+        connection.send(what, kind, number, body)
+        if connection.peer in self._counters.sent_bytes:  # the operator is no peer
+            self._counters.sent_bytes[connection.peer] += len(body)
 
-    def _reply(self, connection: Connection, number: int) -> Reply:
-        """Sends the first answer, and ignores others."""
-        waiting = [number]
-
-        def reply(body: bytes) -> None:
-            if waiting:
-                number = waiting.pop()
-                content = body if self._is_short(connection, body) else NO_ANSWER
-                connection.send(ANSWER, "", number, content)
-                self._count_sent(connection.peer, content)
-
-        return reply
-
-    def _is_short(self, connection: Connection, body: bytes) -> bool:
-        if len(body) <= self._all.longest:
-            return True
+    def _say_too_long(self, what: str, to: str, kind: str, body: bytes) -> None:
         sentence = (
-            f"An answer to {connection.peer} has {len(body)} bytes, more than limits.message_mb of "
-            "the federation allows, and was not sent."
+            f"{what} has {len(body)} bytes, more than limits.message_mb of the federation allows, "
+            "and was not sent: ask the administrator for a larger limit."
         )
-        self.tell(("unsent", connection.peer, "answer"), sentence)
-        return False
+        self.tell(("unsent", to, kind), sentence)
 
     # What connections report, in their threads
 
     def opened(self, connection: Connection) -> None:
         """Note that a connection stands."""
-        self.loop.call(lambda: self._opened(connection))
+        self.loop.call(partial(self._opened, connection))
 
     def lost(self, connection: Connection) -> None:
         """Note that a connection is lost."""
-        self.loop.call(lambda: self._lost(connection))
+        self.loop.call(partial(self._lost, connection))
 
     def arrived(self, connection: Connection, frame: Frame) -> None:
-        """Handle a frame."""
-        self.loop.call(lambda: self._arrived(connection, frame))
+        """Handle a frame in the thread of the loop: called in that of the connections."""
+        self.loop.call(partial(self._arrived, connection, frame))
 
     def refused(self, refused: dict[str, Refused]) -> None:
         """Note connections that were refused."""
-        self.loop.call(lambda: self._refused(refused))
+        self.loop.call(partial(self._refused, refused))
 
     def receiving(self, much: bool) -> None:
         """Note whether much is being decrypted: the loop then does not take the interpreter away
@@ -198,16 +218,19 @@ class Link:
         peer = connection.peer
         self._connections[peer] = connection
         if peer in self.peers:
+            # Up only now: the handshake has shown whose connection it is.
             self.up.add(peer)
             self._on_change(peer, True)
 
     def _lost(self, connection: Connection) -> None:
         peer = connection.peer
+        # An older connection, which a newer one has replaced: the peer is not lost.
         if self._connections.get(peer) is not connection:
             return
         del self._connections[peer]
         if peer in self.peers:
             self.up.discard(peer)
+            # Emptied first: what is called below may ask the peer again.
             unanswered, self._open[peer] = self._open[peer], {}
             for done in unanswered.values():
                 done(None)
@@ -219,14 +242,16 @@ class Link:
             if peer in self._counters.received_bytes:
                 self._counters.received_bytes[peer] += len(frame.body)
             if frame.what == REQUEST:
-                reply = self._reply(connection, frame.number)
+                reply = partial(self._answer, connection, frame.number)
+                request = IncomingRequest(peer, frame.kind, frame.body, reply)
                 if peer == OPERATOR and not frame.kind.startswith(f"{CONTROL}/"):
-                    reply(NO_ANSWER)
+                    request.drop()
                 else:
-                    self._on_request(Request(peer, frame.kind, frame.body, reply))
+                    self._on_request(request)
             elif (done := self._open.get(peer, {}).pop(frame.number, None)) is not None:
                 done(bytes(frame.body) or None)
         finally:
+            # Whatever happened: the connection reads on only when its frames are done with.
             connection.handled(frame)
 
     def _refused(self, refused: dict[str, Refused]) -> None:
@@ -255,6 +280,7 @@ def _open_connections(bundle: Credentials, link: Link) -> Connections:
                 bundle, link.opened, link.lost, link.arrived, link.refused, link.receiving
             )
         except OSError as error:
+            # Other errors do not pass by waiting.
             in_use = error.errno == errno.EADDRINUSE
             if not in_use or monotonic() > give_up:
                 raise _cannot_open(bundle, error) from None
@@ -264,7 +290,9 @@ def _open_connections(bundle: Credentials, link: Link) -> Connections:
 
 def _cannot_open(bundle: Credentials, error: OSError) -> MtcdError:
     where = bundle.config.listen or bundle.config.address
-    what = "cannot open its connections" if where is None else f"cannot listen on {where}"
+    what = "cannot open its connections"
+    if where is not None:
+        what = f"cannot listen on {where}"
     advice = ""
     if error.errno == errno.EADDRINUSE:
         advice = " Stop this party if it is running already, or another program that uses the port."
@@ -274,6 +302,7 @@ def _cannot_open(bundle: Credentials, error: OSError) -> MtcdError:
 
 
 Connect = Callable[
-    [Credentials, Loop, Callable[[Request], None], Callable[[str, bool], None], Counters], Link
+    [Credentials, Loop, Callable[[IncomingRequest], None], Callable[[str, bool], None], Counters],
+    Link,
 ]
 """Makes the links of a party, with the arguments of ``Link``."""

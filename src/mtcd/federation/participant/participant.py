@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.node.log import Log
-from mtcd.federation.node.opening import Agreed, Part
+from mtcd.federation.node.opening import Agreed, OpeningPart
 from mtcd.federation.node.watch import Watch
 from mtcd.federation.participant.keeping import Summary
 from mtcd.protocol.codec.limits import Bounds
@@ -32,13 +32,13 @@ class Role:
     notes: tuple[str, ...] = ()
     evaluated_at_end: bool = False
     """Whether the label holder evaluates the model after the end: the objective, if no token
-    carries it, and the held-out samples."""
+    carries it, the held-out samples, and metrics on labels that it alone knows."""
     judged: bool = False
     """Whether the token tells if the training has diverged: the evaluation after the end is not
     needed for it."""
 
 
-class Participant(Part, Protocol):
+class Participant(OpeningPart, Protocol):
     """The data and the model of a party, or of the server, in a federation."""
 
     folder: Path | None

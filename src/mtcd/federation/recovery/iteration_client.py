@@ -98,27 +98,20 @@ class IterationClient(RecoveryPolicy):
             return known
         return max(known, *self.checkpoints)
 
-    def terms_to_send(self) -> Terms:
-        terms = self.delivery.terms
-        if self.cause is None:
-            return terms.copy()
-        return self.cause.terms | terms
-
     def is_stale(self, envelope: Envelope) -> bool:
         return is_over(envelope, self.party.t, self.term_of(envelope.iteration))
 
     def learn_terms(self, terms: Terms) -> bool:
         """Copies of an iteration that was restarted are dropped. Only the server restarts one."""
         party, delivery = self.party, self.delivery
-        raised = {
-            t: term
-            for t, term in terms.items()
-            if t >= party.t and term > known_term(delivery.terms, t)
-        }
+        raised: Terms = {}
+        for t, term in terms.items():
+            if t >= party.t and term > known_term(delivery.terms, t):
+                raised[t] = term
         if not raised:
             return False
         known = known_term(delivery.terms, party.t)
-        delivery.terms |= raised
+        delivery.terms = delivery.terms | raised  # envelopes share the dict
         now = known_term(delivery.terms, party.t)
         if base_term(now) > base_term(known):
             party.undo_visits()
@@ -150,6 +143,8 @@ class IterationClient(RecoveryPolicy):
         return message
 
     def enqueued(self, envelope: Envelope) -> Envelope:
+        if self.cause is not None and self.cause.terms:
+            envelope = envelope._replace(terms=self.cause.terms | envelope.terms)
         token = envelope.message.payload
         if isinstance(token, Token):
             if envelope.to == SERVER:
@@ -184,11 +179,10 @@ class IterationClient(RecoveryPolicy):
         back."""
         delivery, party = self.delivery, self.party
         to_k = [envelope for (to, _), envelope in delivery.outbox.items() if to == k >= 0]
-        stuck = {
-            one.iteration
-            for one in to_k
-            if isinstance(one.message.payload, Token) and not self.is_stale(one)
-        }
+        stuck = set()
+        for one in to_k:
+            if isinstance(one.message.payload, Token) and not self.is_stale(one):
+                stuck.add(one.iteration)
         for t in stuck:  # once for each term
             delivery.send_control(SERVER, Undeliverable(t), t)
         lost = k in self.passed_to and not stuck

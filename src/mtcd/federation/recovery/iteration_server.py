@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from mtcd.core.seeding import uniform
 from mtcd.federation.delivery.policy import RecoveryPolicy, end_now
@@ -15,7 +14,7 @@ from mtcd.federation.recovery.iterations import (
     is_over,
     known_term,
 )
-from mtcd.federation.recovery.uploads import MakeUploads, UploadRules, Uploads
+from mtcd.federation.recovery.uploads import MakeUploads, Uploads
 from mtcd.methods.mtcd.client import Done, Share
 from mtcd.methods.mtcd.server import TokenServer
 from mtcd.protocol.codec.envelopes import Envelope, HolderLost, ResendTokens, Undeliverable
@@ -31,7 +30,6 @@ class IterationServer(RecoveryPolicy):
 
     def __init__(self, party: TokenServer, uploads: MakeUploads | None = None) -> None:
         self.party = party
-        self.uploads: UploadRules | None = None
         if uploads is not None:
             self.uploads = uploads(self)
         elif not party.plan.tokens_return:
@@ -56,19 +54,6 @@ class IterationServer(RecoveryPolicy):
         if len(down) < self.party.clients:
             return frozenset()
         return down
-
-    # The journal
-
-    def snapshot(self, record: dict[str, Any]) -> dict[str, Any]:
-        record = super().snapshot(record)
-        if self.uploads is None:
-            return record
-        return self.uploads.snapshot(record)
-
-    def restore(self, record: dict[str, Any] | None) -> None:
-        super().restore(record)
-        if self.uploads is not None:
-            self.uploads.restore(record)
 
     def started(self) -> None:
         """Tokens may have been taken back while the server was down, and their visits since then
@@ -162,7 +147,7 @@ class IterationServer(RecoveryPolicy):
         unconfirmed, self.uploaders = self.uploaders, {}
         for index in unconfirmed:
             del self.party.back[index]
-        self.delivery.terms[self.party.t] = term
+        self.delivery.terms = {**self.delivery.terms, self.party.t: term}
         return self._request_again(unconfirmed)
 
     def _request_again(self, uploaders: dict[int, int]) -> bool:
@@ -235,7 +220,8 @@ class IterationServer(RecoveryPolicy):
 
     def _cancel_iteration(self) -> None:
         terms, t = self.delivery.terms, self.party.t
-        terms[t] = base_term(known_term(terms, t)) + SPECULATIVE_TERMS
+        restarted = base_term(known_term(terms, t)) + SPECULATIVE_TERMS
+        self.delivery.terms = {**terms, t: restarted}
         self.party.back, self.uploaders, self.suspects = {}, {}, set()
         self.delivery.cancel_stale()
 

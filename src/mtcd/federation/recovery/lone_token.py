@@ -58,9 +58,8 @@ and crashed: the token then stays at that client. ``waiting_reason`` reports eac
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from typing import Any
 
 from mtcd.core.seeding import uniform
 from mtcd.federation.delivery.policy import RecoveryPolicy
@@ -90,27 +89,19 @@ class LoneToken(RecoveryPolicy):
 
     # The journal
 
-    def snapshot(self, record: dict[str, Any]) -> dict[str, Any]:
-        record = super().snapshot(record)
-        record["down"] = self.delivery.down
-        for part in (self.history, self.promises):
-            for name in part.state_fields:
-                record[name] = getattr(part, name)
-        return record
-
-    def restore(self, record: dict[str, Any] | None) -> None:
-        super().restore(record)
-        if record is not None:
-            self.delivery.down = record["down"]
-            for part in (self.history, self.promises):
-                for name in part.state_fields:
-                    setattr(part, name, record[name])
+    def kept(self) -> Sequence[tuple[object, Sequence[str]]]:
+        return [
+            (self, self.state_fields),
+            (self.delivery, ("down",)),
+            (self.history, self.history.state_fields),
+            (self.promises, self.promises.state_fields),
+        ]
 
     # Envelopes that arrive
 
     def arriving(self, envelope: Envelope) -> None:
         """Learn the terms first: a client that waits for a ballot that is over need not wait."""
-        if self.learn_terms(envelope.terms):
+        if envelope.terms and self.learn_terms(envelope.terms):
             self.delivery.commit()
 
     def must_defer(self, envelope: Envelope) -> bool:
@@ -143,7 +134,7 @@ class LoneToken(RecoveryPolicy):
                 self.search.record(sender, envelope.sequence, payload)
                 self._continue_search()
         else:
-            if sender != self.party.number:
+            if self.search is not None and sender != self.party.number:
                 self._stop_search()
             self.history.visited(envelope)
             return self.delivery.run_party(envelope)
@@ -164,7 +155,7 @@ class LoneToken(RecoveryPolicy):
         assert isinstance(token, Token)
         walk, avoid, arrival = roaming.walks[token.index], self._avoid(), self.history.arrival
         if avoid or walk.length is not None:
-            draw = uniform(roaming.seed, "detour", (token.index, self.term), token.hop)
+            draw = uniform(roaming.seed, "detour", (token.index, self.term_of(token.t)), token.hop)
             previous = here if arrival is None else arrival[0]
             message.to = next_around(walk, self.network, message.to, here, previous, avoid, draw)
         return message
@@ -188,16 +179,15 @@ class LoneToken(RecoveryPolicy):
 
     # Terms
 
-    @property
-    def term(self) -> int:
-        """The latest term of the token."""
+    def term_of(self, iteration: int) -> int:
+        """The latest term of the token: one for all iterations."""
         return max(self.delivery.terms, default=0)
 
-    def term_of(self, iteration: int) -> int:
-        return self.term
-
     def is_stale(self, envelope: Envelope) -> bool:
-        return envelope.term < self.term and isinstance(envelope.message.payload, Token | End)
+        terms = self.delivery.terms
+        if not terms or envelope.term >= max(terms):
+            return False
+        return isinstance(envelope.message.payload, Token | End)
 
     def learn_terms(self, terms: Terms) -> bool:
         """Undo what the new term truncates: stays, ballots, and also an end of the training."""

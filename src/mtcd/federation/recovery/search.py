@@ -8,7 +8,7 @@ from enum import Enum
 
 from mtcd.network.topology import Neighbours
 from mtcd.protocol.codec.envelopes import Promise
-from mtcd.protocol.codec.payloads import stored
+from mtcd.protocol.codec.stored import stored
 
 
 class Decision(Enum):

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mtcd.core.arrays import Array
-from mtcd.federation.delivery.policy import RecoveryPolicy
+from mtcd.federation.delivery.policy import RecoveryPolicy, UploadRules
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.envelopes import Envelope
@@ -65,32 +65,6 @@ class GatheringServer(Protocol):
 
     def receive(self, message: Message) -> Sequence[Message]:
         """Process an upload of a client, in the iteration to which it belongs."""
-
-
-class UploadRules(Protocol):
-    """What a policy asks about uploads: the methods of ``Uploads``, or of what takes its place."""
-
-    kinds: tuple[type, ...]
-    """The payloads that it processes."""
-
-    @property
-    def waits_for(self) -> frozenset[int]:
-        """The clients without which there is no sum."""
-
-    def snapshot(self, record: dict[str, Any]) -> dict[str, Any]:
-        """The record for the journal."""
-
-    def restore(self, record: dict[str, Any] | None) -> None:
-        """Continue from a record of the journal."""
-
-    def receive(self, envelope: Envelope) -> list[Message]:
-        """Process an upload. Returns the reports for the monitor."""
-
-    def complete_without_down(self) -> None:
-        """A client is down: perhaps the others have all answered."""
-
-    def route(self, message: Message) -> Message | None:
-        """The message to send in place of a request; None if there is none."""
 
 
 MakeUploads = Callable[[RecoveryPolicy], UploadRules]
@@ -208,8 +182,8 @@ class Uploads:
             return message
         place = k, self.requested[k]
         if place in delivery.outbox:
-            iteration, policy = self.policy.now, delivery.policy
-            term, terms = policy.term_of(iteration), policy.terms_to_send()
+            iteration = self.policy.now
+            term, terms = delivery.policy.term_of(iteration), delivery.terms
             delivery.outbox[place] = Envelope(SERVER, *place, iteration, term, terms, message)
         return None
 

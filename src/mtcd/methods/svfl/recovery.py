@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtcd.federation.delivery.policy import RecoveryPolicy
-from mtcd.federation.recovery.uploads import MakeUploads, UploadRules, Uploads
+from mtcd.federation.delivery.policy import RecoveryPolicy, UploadRules
+from mtcd.federation.recovery.uploads import MakeUploads, Uploads
 from mtcd.federation.recovery.wait import Wait
 from mtcd.methods.svfl.svfl import Shared, SVFLServer
 from mtcd.protocol.codec.envelopes import Envelope
@@ -33,10 +33,10 @@ class RoundServer(RecoveryPolicy):
     """
 
     is_gathering = True
+    uploads: UploadRules
 
     def __init__(self, party: SVFLServer, uploads: MakeUploads | None = None) -> None:
         self.party = party
-        self.uploads: UploadRules
         if uploads is None:
             self.uploads = Uploads(self, party, party.batches)
         else:
@@ -64,12 +64,6 @@ class RoundServer(RecoveryPolicy):
     def batch_of(self, iteration: int) -> int:
         """The upload of a round is for the batch of the next one."""
         return iteration + 1
-
-    def snapshot(self, record: dict[str, Any]) -> dict[str, Any]:
-        return self.uploads.snapshot(record)
-
-    def restore(self, record: dict[str, Any] | None) -> None:
-        self.uploads.restore(record)
 
     def process(self, envelope: Envelope) -> list[Message]:
         return self.uploads.receive(envelope)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.protocol.codec.payloads import stored
+from mtcd.protocol.codec.stored import stored
 
 WORD = 8  # bytes
 

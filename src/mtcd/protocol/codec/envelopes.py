@@ -4,14 +4,16 @@ policies."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Annotated, Any, NamedTuple
 
-from mtcd.protocol.codec.extensions import Slots, check_slots
+from mtcd.protocol.codec.extensions import Slots
 from mtcd.protocol.codec.fields import ClientSet
 from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.codec.payloads import Payload, payload, stored
+from mtcd.protocol.codec.payloads import Payload, payload
 from mtcd.protocol.codec.status import Status
+from mtcd.protocol.codec.stored import stored
 from mtcd.protocol.codec.types import Bool, ClientNumber, Count, Iteration, last_client
 from mtcd.protocol.party import Message
 
@@ -73,9 +75,6 @@ class End(Payload):
     t: Iteration
     hop: Count
     slots: Annotated[Mapping[str, Any], Slots(whole=False)] = field(default_factory=dict)
-
-    def check(self, bounds: Bounds) -> None:
-        check_slots(self, self.slots, bounds)
 
 
 @payload(33, ANYWHERE)
@@ -150,3 +149,16 @@ class Release(Payload):
     """The request ``ballot`` is over. If the token was regenerated, the terms say so."""
 
     ballot: Count
+
+
+WITH_SERVER: frozenset[type] = frozenset(
+    {Received, Cancelled, End, Undeliverable, HolderLost, ResendTokens}
+)
+WITHOUT_SERVER: frozenset[type] = frozenset({Received, Cancelled, End, Prepare, Promise, Release})
+CONTROL_PAYLOADS = WITH_SERVER | WITHOUT_SERVER
+
+
+@lru_cache(maxsize=4096)
+def with_control(bounds: Bounds) -> Bounds:
+    """The same bounds with the control payloads."""
+    return replace(bounds, kinds=bounds.kinds | (WITH_SERVER if bounds.server else WITHOUT_SERVER))

@@ -6,10 +6,9 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from copy import copy
 from operator import attrgetter
-from struct import Struct
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from mtcd.protocol.codec.limits import MOST, Bounds
 from mtcd.protocol.codec.reading import (
     REAL,
+    REAL_CODE,
     WORD,
     Chunks,
     Reader,
@@ -58,6 +58,7 @@ class Field(ABC):
         """The same field for the attribute of this name."""
         field = copy(self)
         field.name = name
+        # A copy: one field object serves every class that declares it, each under its own name.
         return field
 
     @abstractmethod
@@ -107,9 +108,10 @@ class Flag(Whole):
 class Real(Field):
     """A finite number in double precision."""
 
-    code = "d"
+    code = REAL_CODE
 
     def write(self, value: Any, chunks: Chunks) -> None:
+        # Refused at the sender, where the cause is; the receiver would refuse it too.
         if not math.isfinite(value):
             put_numbers(self.name, np.array([value]), chunks)  # which refuses it
         chunks.append(REAL.pack(value))
@@ -117,27 +119,6 @@ class Real(Field):
     def word(self, bounds: Bounds) -> Word:
         # not below the largest number, as that is finite; NaN is in no range
         return Word(self.name, -sys.float_info.max, math.inf, "d")
-
-
-class Adjacent:
-    """Attributes of an object that are a word each, written at once."""
-
-    def __init__(self, fields: Mapping[str, Field]) -> None:
-        self._values = attrgetter(*fields)
-        self._struct = Struct("<" + "".join(field.code or "" for field in fields.values()))
-        self._reals = [
-            (place, field.name)
-            for place, field in enumerate(fields.values())
-            if field.code == Real.code
-        ]
-
-    def write(self, value: Any, chunks: Chunks) -> None:
-        """Append the words of this object."""
-        numbers = self._values(value)
-        for place, name in self._reals:
-            if not math.isfinite(numbers[place]):
-                put_numbers(name, np.array([numbers[place]]), chunks)  # which refuses it
-        chunks.append(self._struct.pack(*numbers))
 
 
 class Row(Field):
@@ -152,6 +133,7 @@ class Row(Field):
             put_numbers(self.name, np.asarray(value, np.float64), chunks)
 
     def read(self, frame: Reader) -> Any:
+        # Never more than the limit is read, whatever the count in front says.
         count = frame.whole(self.name, 0, self.high(frame.bounds) + 1)
         return self.make(frame.numbers(self.name, count))
 
@@ -219,6 +201,7 @@ class Optional(Field):
             self.field.write(value, chunks)
 
     def read(self, frame: Reader) -> Any:
+        # A run that does not allow it has only one value of this word: 0.
         there = frame.whole(self.name, 0, 1 + self.allowed(frame.bounds))
         if not there:
             return None

@@ -9,14 +9,12 @@ its size, once.
 The annotation of each attribute names its field type (``Annotated[int, Whole(...)]``; ``types.py``
 has the usual ones). The number identifies the class in frames and must never have been that of
 another class. The routes say which kind of party may send it to which: c is a client, s the server,
-m the monitor. A class without a complete schema is refused when its module is imported. ``stored``
-declares other classes that journals may hold.
+m the monitor. A class without a complete schema is refused when its module is imported.
 
 Two kinds of writers walk these declarations. Frames are written and read by the field types, which
 know the bounds and refuse what is outside them (:class:`Nested`). The state of a party is trusted,
-and has arrays that occur twice: journals (``records.py``) and checkpoints, also those of Ray
-(``mtcd.protocol.snapshots``), write each of these once. All take the attributes of a class in the
-order of ``parts_of``.
+and has arrays that occur twice: journals and checkpoints write each of these once, from the same
+attributes in the same order (``stored.py``).
 """
 
 from __future__ import annotations
@@ -25,14 +23,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from inspect import get_annotations
 from itertools import groupby
-from operator import attrgetter
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
-from mtcd.protocol.codec.fields import Adjacent, Field
+from mtcd.protocol.codec.extensions import Slots, check_slots
+from mtcd.protocol.codec.fields import Field
 from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.codec.reading import Chunks, Reader, Word, Words
+from mtcd.protocol.codec.reading import Chunks, Reader, Word, Words, WordsWriter
+from mtcd.protocol.codec.stored import Class, stored
 
-Class = TypeVar("Class", bound=type)
 Write = Callable[[Any, Chunks], None]
 
 
@@ -71,6 +69,7 @@ class Nested(Field):
     """An object of a dataclass whose attributes declare their fields."""
 
     def __init__(self, kind: type, prefix: str = "") -> None:
+        # The names of nested attributes are those that errors give: ``instruction.tour``.
         self.kind = kind
         own = declared_fields(kind)
         self.parts = tuple(part.named(prefix + name) for name, part in own.items())
@@ -88,7 +87,10 @@ class Nested(Field):
     def read(self, frame: Reader) -> Any:
         values: list[Any] = []
         # which fields are single words depends on the run, so it is found once for each
-        for step in frame.bounds.steps.get(self) or self.steps(frame.bounds):
+        steps = frame.bounds.steps.get(self)
+        if steps is None:
+            steps = self.steps(frame.bounds)
+        for step in steps:
             if type(step) is Words:
                 values += step.read(frame)
             else:
@@ -101,6 +103,8 @@ class Nested(Field):
         steps: list[Words | Field] = []
         adjacent: list[Word] = []
         for part in self.parts:
+            # Whether a field is a single word may depend on the run: a slot that is not agreed on
+            # is one.
             word = part.word(bounds)
             if word is not None:
                 adjacent.append(word)
@@ -125,7 +129,8 @@ def _writers(parts: Mapping[str, Field]) -> list[tuple[str | None, Write]]:
     for code, names in groupby(parts, lambda name: parts[name].code is not None):
         listed = list(names)
         if code and len(listed) > 1:
-            found.append((None, Adjacent({name: parts[name] for name in listed}).write))
+            words = WordsWriter([(name, parts[name].name, parts[name].code) for name in listed])
+            found.append((None, words.write))
         else:
             found += [(name, parts[name].write) for name in listed]
     return found
@@ -136,20 +141,24 @@ class Schema:
 
     def __init__(self, number: int, kind: type[Payload], routes: str) -> None:
         self.number, self.kind = number, kind
+        # The record is built when the class is declared, so that a mistake shows at import.
         self.routes = frozenset(routes.split())
         self.record = Nested(kind)
+        self._checks = kind.check is not Payload.check
+        self._has_slots = any(isinstance(part, Slots) for part in self.record.parts)
 
     def read(self, frame: Reader) -> Payload:
         """Read a payload and check all of it."""
-        payload: Payload = self.record.read(frame)
-        payload.check(frame.bounds)
-        return payload
+        payload: Any = self.record.read(frame)
+        if self._checks:
+            payload.check(frame.bounds)
+        if self._has_slots and payload.slots:
+            check_slots(payload, frame.bounds)
+        return payload  # type: ignore[no-any-return]
 
 
 SCHEMAS: dict[type, Schema] = {}
 """By payload class."""
-STORED: dict[str, type] = {}
-"""The classes that journals may hold, by name."""
 _NUMBERS: dict[int, type] = {}
 
 
@@ -169,38 +178,12 @@ def payload(number: int, routes: str) -> Callable[[Class], Class]:
     return declare
 
 
-def stored(kind: Class) -> Class:
-    """Declare a class that journals may hold."""
-    taken = STORED.setdefault(kind.__name__, kind)
-    if taken is not kind:
-        raise TypeError(f"two classes that are stored have the name {kind.__name__}")
-    return kind
-
-
-SEQUENCES: dict[str, Callable[[Any], Any]] = {
-    "tuple": tuple,
-    "set": set,
-    "frozenset": frozenset,
-}
-"""What the state of a party may hold beside lists, by name."""
-
-
-def parts_of(kind: type) -> Callable[[Any], Any]:
-    """A function that returns the attributes of an object of this class, in the order in which it
-    is made of them."""
-    if not is_dataclass(kind):
-        return tuple
-    names = [field.name for field in fields(kind)]
-    if len(names) > 1:  # only quicker, and of one name it would get no tuple
-        return attrgetter(*names)
-    return lambda value: [getattr(value, name) for name in names]
-
-
 def declared_fields(kind: type) -> dict[str, Field]:
     """The fields of a dataclass, by attribute, as its annotations declare them."""
     if not is_dataclass(kind):
         raise TypeError(f"{kind.__name__} is not a dataclass")
     hints: dict[str, Any] = {}
+    # From the base on, so that a subclass may declare another field for the same attribute.
     for base in reversed(kind.__mro__):
         hints |= get_annotations(base, eval_str=True)
     found = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -19,12 +20,11 @@ from mtcd.core.errors import WireError
 from mtcd.protocol.codec.limits import F8, Bounds, Shape
 
 WORD, REAL = Struct("<q"), Struct("<d")
+REAL_CODE = "d"
 NOT_FINITE = "holds numbers that are not finite"
 CUT_SHORT = "is cut short"
 OUT_OF_RANGE = "is out of range"
-CODES = {np.dtype(np.float64): 8, np.dtype(np.float32): 4}
 I8 = np.dtype("<i8")
-MOST_DIMENSIONS = 8
 LARGE = 2**16  # bytes, from which it pays to look for a quicker way
 
 Numbers = NDArray[Any]
@@ -53,6 +53,7 @@ class Words:
 
     def read(self, frame: Reader) -> list[Any]:
         """Read and check all words."""
+        # One check for all of them; the name in the error is that of the first that is missing.
         there = (frame.end - frame.at) // 8
         if there < len(self._words):
             raise WireError(self._words[max(there, 0)].name, CUT_SHORT)
@@ -60,11 +61,39 @@ class Words:
         for value, (name, low, below, code, make) in zip(
             self._struct.unpack_from(frame.view, frame.at), self._words, strict=True
         ):
+            # This way round NaN is refused: it is in no range.
             if not low <= value < below:
                 raise WireError(name, OUT_OF_RANGE if code == "q" else NOT_FINITE)
             found.append(value if make is None else make(value))
         frame.at += self._struct.size
         return found
+
+
+class WordsWriter:
+    """Adjacent attributes of an object that are a number each, written at once.
+
+    Parameters
+    ----------
+    words
+        For each the attribute, its name for errors, and how ``struct`` packs it.
+    """
+
+    __slots__ = ("_reals", "_struct", "_values")
+
+    def __init__(self, words: Sequence[tuple[str, str, str | None]]) -> None:
+        self._values = attrgetter(*[attribute for attribute, _, _ in words])
+        self._struct = Struct("<" + "".join(code or "" for _, _, code in words))
+        self._reals = [
+            (place, name) for place, (_, name, code) in enumerate(words) if code == REAL_CODE
+        ]
+
+    def write(self, value: Any, chunks: Chunks) -> None:
+        """Append the words of this object."""
+        numbers = self._values(value)
+        for place, name in self._reals:
+            if not math.isfinite(numbers[place]):
+                raise WireError(name, NOT_FINITE)
+        chunks.append(self._struct.pack(*numbers))
 
 
 class Reader:
@@ -80,6 +109,7 @@ class Reader:
 
     def whole(self, name: str, low: int, below: int) -> int:
         """A whole number, from ``low`` on."""
+        # The end of this record, which is not that of the buffer.
         if self.at + 8 > self.end:
             raise WireError(name, CUT_SHORT)
         value: int = WORD.unpack_from(self.view, self.at)[0]
@@ -93,6 +123,7 @@ class Reader:
         if not count:
             return []
         found = self._take(name, count, I8)
+        # Ascending, so that each set has one encoding, and none has a client twice.
         if not (found[1:] > found[:-1]).all():
             raise WireError(name, "is not in ascending order")
         if not (found[0] >= 0 and found[-1] < below):
@@ -102,6 +133,7 @@ class Reader:
 
     def array(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Numbers:
         """An array of exactly this shape and type."""
+        # The whole header is compared at once; the cases below only choose the words of the error.
         head = description(dtype.itemsize, shape)
         found = self.view[self.at : min(self.at + len(head), self.end)]
         if found != head:
@@ -118,6 +150,7 @@ class Reader:
         self.whole(name, dtype.itemsize, dtype.itemsize + 1)
         count = self.whole(name, 1, dimensions + 1)
         shape = tuple(self.whole(name, 0, most + 1) for _ in range(count))
+        # Each dimension may be within its limit, and their product far above it.
         if math.prod(shape) > most:
             raise WireError(name, "has more numbers than the plan allows")
         return self.numbers(name, math.prod(shape), dtype).reshape(shape)
@@ -131,17 +164,19 @@ class Reader:
         """This many finite numbers in a writable array: a view of the frame if possible, a copy
         otherwise."""
         if not count:
+            # ``frombuffer`` refuses to read nothing.
             return np.empty(0, dtype)
         found = self._take(name, count, dtype)
         if not is_finite(found):
             raise WireError(name, NOT_FINITE)
+        # Frames arrive at an aligned address as a rule; journals and tests may have them elsewhere.
         if found.flags.writeable and found.flags.aligned:
             return found
         return found.copy()  # parties write to what arrives
 
     def _take(self, name: str, count: int, dtype: np.dtype[Any]) -> Numbers:
         size = count * dtype.itemsize
-        end = self.at + padded(size)
+        end = self.at + size + -size % 8
         if end > self.end:
             raise WireError(name, CUT_SHORT)
         # there is one way to write an array, so that frames can be compared
@@ -158,6 +193,7 @@ def is_finite(numbers: Numbers) -> bool:
     if numbers.nbytes < LARGE:
         return bool(np.isfinite(numbers).all())
     flat = numbers.reshape(-1)
+    # Squares of large numbers overflow to infinity: only then are all of them looked at.
     with np.errstate(all="ignore"):
         return math.isfinite(flat.dot(flat)) or bool(np.isfinite(numbers).all())
 
@@ -173,16 +209,6 @@ def description(itemsize: int, shape: Shape) -> bytes:
     return b"".join(WORD.pack(word) for word in (itemsize, len(shape), *shape))
 
 
-def put_array(name: str, value: Any, chunks: Chunks) -> None:
-    """An array or a tensor, with its header."""
-    if not isinstance(value, np.ndarray):
-        value = _of_tensor(name, value)
-    if value.dtype not in CODES or value.ndim > MOST_DIMENSIONS:
-        raise WireError(name, "is no array of float64 or float32")
-    chunks.append(description(CODES[value.dtype], value.shape))
-    put_numbers(name, value, chunks)
-
-
 def put_numbers(name: str, value: Numbers, chunks: Chunks) -> None:
     """The numbers, without a header."""
     if not value.size:
@@ -190,6 +216,7 @@ def put_numbers(name: str, value: Numbers, chunks: Chunks) -> None:
     if not is_finite(value):
         raise WireError(name, NOT_FINITE)
     chunks.append(
+        # As bytes without a copy, where the order of bytes is already the wire's.
         np.ascontiguousarray(value, value.dtype.newbyteorder("<")).reshape(-1).view(np.uint8)
     )
     if value.nbytes % 8:
@@ -208,13 +235,5 @@ def put_wholes(values: Collection[int], chunks: Chunks) -> None:
     """The count, and the sorted numbers."""
     chunks.append(WORD.pack(len(values)))
     if values:
+        # Sorted: the reader refuses any other order.
         chunks.append(np.array(sorted(values), I8).view(np.uint8))
-
-
-def _of_tensor(name: str, value: Any) -> Numbers:
-    """The array of a tensor, without importing its library."""
-    try:
-        found = value.detach().cpu().numpy()
-    except (AttributeError, TypeError, RuntimeError):
-        raise WireError(name, "is no array of float64 or float32") from None
-    return np.asarray(found)

@@ -7,9 +7,8 @@ array or an envelope, is written once: so it comes back as one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from struct import Struct
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgpack
 import numpy as np
@@ -17,8 +16,8 @@ from numpy.typing import NDArray
 
 from mtcd.core.errors import MtcdError
 from mtcd.protocol.codec.envelopes import Envelope
-from mtcd.protocol.codec.payloads import SEQUENCES, STORED, parts_of, stored
 from mtcd.protocol.codec.record_tensors import tensor_bytes, tensor_of
+from mtcd.protocol.codec.stored import DESCRIBED, described, is_described, made, stored
 from mtcd.protocol.codec.tensors import is_tensor
 from mtcd.protocol.ledger.ledger import Ledger
 
@@ -49,23 +48,31 @@ class StateWriter:
     This runs at every commit, so it does not waste calls.
     """
 
-    __slots__ = ("_known", "_large", "_packer", "_small")
+    __slots__ = ("_arrays", "_known", "_packer")
 
     def __init__(self) -> None:
+        # Strict, so that subclasses (named tuples, bools of NumPy) come to ``_told`` and keep their
+        # class.
         self._packer = msgpack.Packer(default=self._told, strict_types=True)
 
     def parts(self, value: Any) -> Parts:
         """The value in pieces, so that large arrays are not copied."""
-        self._small: list[Numbers] = []
-        self._large: list[Numbers] = []
+        self._arrays: list[Numbers] = []
         self._known: dict[int, int] = {}
         """The numbers of what is written once, by identity."""
         text = self._packer.pack(value)
-        small = b"".join(cast(list[Any], self._small))
-        return Parts(SIZES.pack(len(text), len(small)) + text + small, self._large)
+
+        small: list[Any] = []
+        large: list[Numbers] = []
+        for array in self._arrays:
+            # as is_large, without a call for each array of every commit
+            behind = array.nbytes >= LARGE and array.nbytes % 8 == 0
+            (large if behind else small).append(array)
+        data = b"".join(small)
+        return Parts(SIZES.pack(len(text), len(data)) + text + data, large)
 
     def _told(self, value: Any) -> dict[None, list[Any]]:
-        """Encode an object that MessagePack does not know as its name and its parts."""
+        """An object that MessagePack does not know, as its name and its parts."""
         known = self._known
         number = known.get(id(value))
         if number is not None:
@@ -73,34 +80,34 @@ class StateWriter:
 
         kind = type(value)
         if kind is np.ndarray:
-            name = DTYPES.get(value.dtype)
-            if name is None:
-                raise MtcdError(f"An array of {value.dtype.str} cannot be kept.")
-            # as is_large, without a call for each array of every commit
-            behind = value.nbytes >= LARGE and value.nbytes % 8 == 0
-            arrays = self._large if behind else self._small
-            arrays.append(np.ascontiguousarray(value))
-            number = known[id(value)] = len(known)
-            return {TAG: ["array", number, name, *value.shape]}
-
-        found = PARTS_OF.get(kind) or _learn(kind)
+            return self._array(value)
         if kind is Envelope:
             number = known[id(value)] = len(known)
             return {TAG: ["Envelope", number, *value]}
-        if found is not None:
-            tag, parts = found
-            return {TAG: [tag, *parts(value)]}
-        if isinstance(value, np.generic):
-            return {TAG: ["plain", value.item()]}
-        if is_tensor(value):
-            return {TAG: self._tensor(value)}
-        raise MtcdError(f"A {kind.__name__} cannot be kept.")
 
-    def _tensor(self, value: Any) -> list[Any]:
-        kind, shape, data = tensor_bytes(value)
-        (self._large if is_large(data.nbytes) else self._small).append(data)
+        found = DESCRIBED.get(kind) or described(kind)
+        if found is None:
+            return {TAG: self._foreign(value)}
+        return {TAG: [found.name, *found.parts(value)]}
+
+    def _array(self, value: Numbers) -> dict[None, list[Any]]:
+        name = DTYPES.get(value.dtype)
+        if name is None:
+            raise MtcdError(f"An array of {value.dtype.str} cannot be kept.")
         number = self._known[id(value)] = len(self._known)
-        return ["tensor", number, kind, data.nbytes, *shape]
+        self._arrays.append(np.ascontiguousarray(value))
+        return {TAG: ["array", number, name, *value.shape]}
+
+    def _foreign(self, value: Any) -> list[Any]:
+        """A number of NumPy or a tensor."""
+        if isinstance(value, np.generic):
+            return ["plain", value.item()]
+        if is_tensor(value):
+            kind, shape, data = tensor_bytes(value)
+            number = self._known[id(value)] = len(self._known)
+            self._arrays.append(data)
+            return ["tensor", number, kind, data.nbytes, *shape]
+        raise MtcdError(f"A {type(value).__name__} cannot be kept.")
 
 
 def pack(value: Any) -> bytes:
@@ -123,22 +130,6 @@ def unpack(data: bytes) -> Any:
 def is_large(size: int) -> bool:
     """Whether an array of so many bytes stands behind the others."""
     return size >= LARGE and size % 8 == 0
-
-
-PARTS_OF: dict[type, tuple[str, Callable[[Any], Any]]] = {
-    tuple: ("tuple", iter),
-    set: ("set", sorted),
-    frozenset: ("frozenset", sorted),
-}
-"""By class: its name, and a function that returns its parts. Classes that are declared as stored
-are added on use."""
-
-
-def _learn(kind: type) -> tuple[str, Callable[[Any], Any]] | None:
-    if STORED.get(kind.__name__) is not kind:
-        return None
-    known = PARTS_OF[kind] = kind.__name__, parts_of(kind)
-    return known
 
 
 class _Reading:
@@ -167,16 +158,17 @@ class _Reading:
                 return self.known[number]
             case ["plain", value]:
                 return value
-            case [name, *parts] if name in SEQUENCES:
-                return SEQUENCES[name](parts)
-            case [name, *parts] if name in STORED:
-                return STORED[name](*parts)
+            case [str(name), *parts] if is_described(name):
+                return made(name, parts)
         raise MtcdError("The journal has an unknown record: use the version of mtcd that wrote it.")
 
     def _array(self, dtype: np.dtype[Any], shape: list[int]) -> Numbers:
         count = int(np.prod(shape, dtype=np.int64))
         # small arrays stand before the large ones, which can be aligned to words
-        at = self.large if is_large(count * dtype.itemsize) else self.small
+        at = self.small
+        if is_large(count * dtype.itemsize):
+            at = self.large
+        # A copy: the state is written to, and the bytes of a journal are shared.
         values = np.frombuffer(self.data, dtype, count, at).reshape(shape).copy()
         if is_large(values.nbytes):
             self.large += values.nbytes

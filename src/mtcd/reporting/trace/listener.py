@@ -33,4 +33,6 @@ class TraceListener(Tracer):
     ) -> Trace:
         """The trace so far; at the end with the norms of the blocks."""
         trace = self.start.with_messages(self, rows, latest=running)
-        return trace if parameters is None else trace.with_blocks(parameters)
+        if parameters is None:
+            return trace
+        return trace.with_blocks(parameters)

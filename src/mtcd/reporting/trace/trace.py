@@ -7,7 +7,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -71,6 +71,7 @@ class Trace:
         """The trace before the training."""
         own = None
         if clusters is not None:
+            # every client is in one cluster: nothing stays empty
             own = np.empty(network.size, np.int64)
             for c, members in enumerate(clusters):
                 own[list(members)] = c
@@ -86,36 +87,42 @@ class Trace:
         """
         if tracer.rounds:
             return self._exchanged(tracer.rounds)
+
+        # copies first: another thread may go on adding to them
         windows = [list(window) for window in tracer.windows]
         spacing = tracer.spacing
         total = tracer.total
         before = [list(visits) for visits in tracer.before]
-        if latest and spacing > WINDOW:
-            windows.append(
-                [
-                    sent
-                    for number, sent in tracer.latest()
-                    if number >= (len(windows) - 1) * spacing + WINDOW
-                ]
-            )
-            before = [*before, tracer.latest_before] if before and tracer.latest_before else []
-        messages = np.array([sent for window in windows for sent in window], np.int64).reshape(
-            -1, 4
-        )
+        thinned = spacing > WINDOW
+        if latest and thinned:
+            kept_to = (len(windows) - 1) * spacing + WINDOW
+            windows.append([sent for number, sent in tracer.latest() if number >= kept_to])
+            if before and tracer.latest_before:
+                before.append(tracer.latest_before)
+            else:
+                before = []
+
+        messages = np.array(list(chain(*windows)), np.int64).reshape(-1, 4)
         messages[:, 3] = messages[:, 3].clip(min=0)  # a first pass counts up to 0
         visits, last = _visits(tracer, rows)
-        return replace(
+        tokens = tracer.tokens
+        if not tokens and total:
+            tokens = len(self.clients)
+
+        complete = replace(
             self,
-            tokens=tracer.tokens or (len(self.clients) if total else 0),
+            tokens=tokens,
             messages=messages,
-            total=len(messages) if spacing == WINDOW else total,
-            windows=None
-            if spacing == WINDOW
-            else _ranges([len(window) for window in windows if window]),
-            before=_before(windows, before) if spacing > WINDOW else None,
+            total=len(messages),
+            windows=None,
+            before=None,
             visits=visits,
             last_visits=last,
         )
+        if not thinned:
+            return complete
+        ranges = _ranges([len(window) for window in windows if window])
+        return replace(complete, total=total, windows=ranges, before=_before(windows, before))
 
     def _exchanged(self, rounds: int) -> Self:
         """The trace after rounds in which all neighbours exchanged messages: a few rounds of
@@ -123,18 +130,21 @@ class Trace:
         both = np.concatenate([self.edges, self.edges[:, ::-1]])[:MOST_KEPT]
         whole = 2 * self.edges_total
         shown = min(rounds, MOST_KEPT // max(1, len(both)))
+        # evenly spread over the training, with the first and the last round
         at = np.linspace(1, rounds, shown).round().astype(np.int64)
         messages = np.column_stack(
             [np.tile(both[:, 0], shown), np.tile(both, (shown, 1)), np.repeat(at, len(both))]
         )
-        complete = len(both) == whole and shown == rounds
+        windows = None
+        if len(both) < whole or shown < rounds:
+            windows = _ranges([len(both)] * shown)
         everyone = np.full(len(self.clients), rounds, np.int64)
         return replace(
             self,
             tokens=len(self.clients),
             messages=messages,
             total=whole * rounds,
-            windows=None if complete else _ranges([len(both)] * shown),
+            windows=windows,
             visits=everyone,
             last_visits=everyone,
         )
@@ -157,16 +167,20 @@ class Trace:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read a file; raises ``ValueError`` or ``KeyError`` if it is not valid."""
+        # files may be from strangers: a pickle would run their code
         with np.load(read_zip(path), allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in arrays.files}
         if found.pop("format", 0) != FORMAT:
             raise ValueError(f"{path.name} is of another version")
+
+        # single values are arrays without dimensions in such a file
+        given: dict[str, Any] = dict(found)
         plain = {"kind": str, "edges_total": int, "server": bool, "tokens": int, "total": int}
-        given = {
-            name: plain[name](value.item()) if name in plain else value
-            for name, value in found.items()
-        }
-        trace = cls(**{**given, "clients": tuple(found["clients"].tolist())})
+        for name, kind in plain.items():
+            if name in found:
+                given[name] = kind(found[name].item())
+        given["clients"] = tuple(found["clients"].tolist())
+        trace = cls(**given)
         _check(trace, path.name)
         return trace
 
@@ -177,18 +191,23 @@ def block_norm(theta: Any) -> float:
     if hasattr(theta, "trees"):
         return math.nan
     if isinstance(theta, Mapping):
-        parameters = [value for name, value in theta.items() if not name.startswith("buffer.")]
-        return math.sqrt(sum(float((value.detach().double() ** 2).sum()) for value in parameters))
+        squares = 0.0
+        for name, value in theta.items():
+            if not name.startswith("buffer."):  # running means and the like are not trained
+                squares += float((value.detach().double() ** 2).sum())
+        return math.sqrt(squares)
     return float(np.linalg.norm(theta))
 
 
 def _links(network: Network) -> Ints:
     """The links, or of too many an even selection of them."""
+    # every stride-th link, counted over all clients: ``ahead`` is how far into the next one's
     stride = max(1, math.ceil(network.edges / MOST_EDGES))
     ahead = 0
     chosen: list[tuple[int, int]] = []
     for k, near in enumerate(network.neighbours):
         later = near[bisect_right(near, k) :]  # each link once
+        # so that links of all clients are among them, however many each has
         chosen.extend((k, j) for j in later[ahead::stride])
         ahead = (ahead - len(later)) % stride
     return np.array(chosen, np.int64).reshape(-1, 2)
@@ -202,24 +221,26 @@ def _ranges(lengths: Sequence[int]) -> Ints:
 def _before(windows: Sequence[Sequence[Any]], before: Sequence[Sequence[int]]) -> Ints | None:
     """The visits before each window that has messages; None where they are not known for all."""
     known = [visits for window, visits in zip(windows, before, strict=False) if window]
-    return np.array(known, np.int64) if len(known) == sum(map(bool, windows)) else None
+    if len(known) < sum(map(bool, windows)):
+        return None
+    return np.array(known, np.int64)
 
 
 def _visits(tracer: Tracer, rows: Sequence[Measurement]) -> tuple[Ints | None, Ints | None]:
     """The visits of each client, and the iterations of the last ones."""
     K = tracer.clients
-    iteration = rows[-1].iteration if rows else 0
+    iterations = [0, *(row.iteration for row in rows)]
     visits = np.array(tracer.visits[:K])
     polls = np.array(tracer.polls[:K])
     if tracer.ledger.hops:
+        # visits are known by the hops on the ledger, which measurements have with the iterations
         hops = [0, *(row.hops for row in rows)]
-        iterations = [0, *(row.iteration for row in rows)]
         last = np.floor(np.interp(tracer.last_hops[:K], hops, iterations)).astype(np.int64)
     elif polls.any():
         visits = polls
         last = np.array(tracer.last_polls[:K]) * tracer.hops_per_sync
     elif tracer.total:  # every client takes part in every iteration
-        visits = last = np.full(K, iteration)
+        visits = last = np.full(K, iterations[-1])
     else:
         return None, None
     return visits, np.where(visits > 0, last, -1)
@@ -227,38 +248,40 @@ def _visits(tracer: Tracer, rows: Sequence[Measurement]) -> tuple[Ints | None, I
 
 def _check(trace: Trace, name: str) -> None:
     """Reject a file whose parts do not fit together."""
+    # the page would index with these numbers: a file may be from anybody
     K = len(trace.clients)
-    messages = trace.messages
-    fitting = (
-        trace.edges.ndim == messages.ndim == 2
-        and trace.edges.shape[1] == 2
-        and messages.shape[1] == 4
-        and all(
-            one is None or one.shape == (K,)
-            for one in (trace.clusters, trace.visits, trace.last_visits)
-        )
-        and _fits_windows(trace, K)
-        and (trace.norms is None or trace.norms.shape == (K,))
-        and _within(trace.edges, 0, K)
-        and _within(messages[:, 1:3], SERVER, K)
-        and _within(messages[:, 0], 0, max(1, trace.tokens))
-        and (
-            trace.windows is None
-            or (trace.windows.shape[1:] == (2,) and _within(trace.windows, 0, len(messages) + 1))
-        )
-    )
-    if not fitting:
+    if not (_fits_shapes(trace, K) and _fits_numbers(trace, K) and _fits_windows(trace, K)):
         raise ValueError(f"the parts of {name} do not fit together")
 
 
+def _fits_shapes(trace: Trace, K: int) -> bool:
+    """Whether links and messages are rows, and the others have a value for each client."""
+    if trace.edges.shape[1:] != (2,) or trace.messages.shape[1:] != (4,):
+        return False
+    of_clients = (trace.clusters, trace.visits, trace.last_visits, trace.norms)
+    return all(one is None or one.shape == (K,) for one in of_clients)
+
+
+def _fits_numbers(trace: Trace, K: int) -> bool:
+    """Whether links and messages are between clients that exist, and of tokens that do."""
+    return (
+        _within(trace.edges, 0, K)
+        and _within(trace.messages[:, 1:3], SERVER, K)
+        and _within(trace.messages[:, 0], 0, max(1, trace.tokens))
+    )
+
+
 def _fits_windows(trace: Trace, K: int) -> bool:
-    """Whether there are visits of all clients for each window, or none at all."""
-    if trace.before is None:
-        return True
-    return trace.windows is not None and trace.before.shape == (len(trace.windows), K)
+    """Whether windows are ranges of messages, with the visits of all clients before each, or none
+    at all."""
+    if trace.windows is None:
+        return trace.before is None
+    if trace.windows.shape[1:] != (2,) or not _within(trace.windows, 0, len(trace.messages) + 1):
+        return False
+    return trace.before is None or trace.before.shape == (len(trace.windows), K)
 
 
 def _within(numbers: Ints, low: int, high: int) -> bool:
-    return numbers.dtype.kind == "i" and (
-        not numbers.size or bool(low <= numbers.min() and numbers.max() < high)
-    )
+    if numbers.dtype.kind != "i":
+        return False
+    return not numbers.size or bool(low <= numbers.min() and numbers.max() < high)

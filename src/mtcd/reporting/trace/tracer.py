@@ -91,6 +91,8 @@ class Tracer:
         elif sender == SERVER:
             self.polls[message.to] += 1
             self.last_polls[message.to] = message.payload.t  # type: ignore[attr-defined]
+
+        # nearly all messages end here: between windows they are only counted
         number = self.total
         self.total = number + 1
         if number < self._open:
@@ -129,15 +131,15 @@ class Tracer:
 
         The ledger is the one before these messages. The engine adds them to it afterwards.
         """
-        placed = [pair for log in recorded for pair in zip(_places(log), log, strict=True)]
+        placed: list[tuple[tuple[int, int, int], Traced]] = []
+        for log in recorded:
+            placed += zip(_places(log), log, strict=True)
+
         before = self.ledger.hops
         for _, one in sorted(placed, key=lambda pair: pair[0]):
             self.ledger.hops += bool(one.hop_floats)
-            self.see(
-                Message(
-                    one.sender, one.to, _stub(one.names)(*one.values), one.floats, one.hop_floats
-                )
-            )
+            payload = _stub(one.names)(*one.values)
+            self.see(Message(one.sender, one.to, payload, one.floats, one.hop_floats))
 
         self.ledger.hops = before
 
@@ -146,6 +148,7 @@ class Tracer:
 
         For somebody who watches, in another thread. The first call returns none.
         """
+        # taken over as a whole: the training adds to a new list from now on
         seen = self._latest or []
         self._latest = []
         self._open = 0
@@ -175,23 +178,30 @@ class Tracer:
                 self._watched_before = self._visits_before(message)
             latest.append((number, sent))  # type: ignore[union-attr]
         if number >= self._next:
-            if number == self._next:
-                self.windows.append([])
-                if self.clients <= MOST_COUNTED:
-                    self.before.append(self._visits_before(message))
-            window = self.windows[-1]
-            window.append(sent)
-            self._window = window if len(window) < WINDOW else []
-            kind = type(message.payload)
-            self._known = kind if _has_place(kind) else None  # type: ignore[arg-type]
-            if len(window) == WINDOW:
-                self._full()
+            self._keep_in_window(message, number, sent)
         if not watched:
             self._open = self._next
+
+    def _keep_in_window(self, message: Message, number: int, sent: Sent) -> None:
+        if number == self._next:
+            self.windows.append([])
+            if self.clients <= MOST_COUNTED:
+                self.before.append(self._visits_before(message))
+
+        self._window = self.windows[-1]
+        self._window.append(sent)
+        # what see() needs to keep the next ones by itself
+        kind: Any = type(message.payload)
+        self._known = None
+        if _has_place(kind):
+            self._known = kind
+        if len(self._window) == WINDOW:
+            self._full()
 
     def _full(self) -> None:
         """The present window is full: the next one begins later."""
         if len(self.windows) == MOST_WINDOWS:
+            # those that stay are as far apart as the new spacing
             self.windows = self.windows[::2]
             self.spacing = 2 * self.spacing
             self.before = self.before[::2]
@@ -204,7 +214,7 @@ class Tracer:
         """The visits of the clients that had ended before this message was sent."""
         visits = self.visits[: self.clients]
         if message.hop_floats and message.sender >= 0:
-            visits[message.sender] -= 1
+            visits[message.sender] -= 1  # see() has counted the visit that this message ends
         return visits
 
     def _sent(self, message: Message) -> Sent:
@@ -217,17 +227,23 @@ class Tracer:
             if token >= self.tokens:
                 self.tokens = token + 1
             return token, sender, to, self._iteration
+
+        # one that says nothing of its place belongs to the iteration of the one before it
         if hasattr(payload, "t"):
             self._iteration = payload.t * self.hops_per_sync
         elif hasattr(payload, "iteration"):
             self._iteration = payload.iteration
-        client = to if sender == SERVER else sender
+        client = sender
+        if sender == SERVER:
+            client = to
         return getattr(payload, "index", client), sender, to, self._iteration
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps: plain values."""
         state = {name: getattr(self, name) for name in self.state_fields}
-        return {**state, "before": self.before} if self.before else state
+        if self.before:
+            state["before"] = self.before
+        return state
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Continue from a checkpoint."""
@@ -303,7 +319,7 @@ def _places(log: Iterable[Traced]) -> Iterable[tuple[int, int, int]]:
     t = hop = 0
     for one in log:
         known = dict(zip(one.names, one.values, strict=True))
-        if "t" in known or "iteration" in known:
-            t = known["t" if "t" in known else "iteration"]
-            hop = known.get("hop", 0)
+        place = known.get("t", known.get("iteration"))
+        if place is not None:
+            t, hop = place, known.get("hop", 0)
         yield t, hop, known.get("index", one.sender)

@@ -78,6 +78,24 @@ def test_members_join_among_strangers_of_all_kinds(
     assert joins(bundles, a) < 10 * JOIN_SECONDS
 
 
+def test_of_too_many_who_wait_the_oldest_is_closed(bundles: Path, a: Member) -> None:
+    place = read_bundle(bundles / "a").config.address
+    host, port = str(place).rsplit(":", 1)
+    first, second, *others = [
+        socket.create_connection((host, int(port)), 10.0) for _ in range(limits.MOST_PER_ADDRESS)
+    ]
+    second.settimeout(0.2)
+    with pytest.raises(TimeoutError):
+        second.recv(1)
+    others.append(socket.create_connection((host, int(port)), 10.0))
+    assert first.recv(1) == b""
+    assert until(lambda: a.refused == {"limit": 1})
+    with pytest.raises(TimeoutError):
+        second.recv(1)
+    for one in (first, second, *others):
+        one.close()
+
+
 def test_one_who_is_idle_is_closed_after_a_while(
     bundles: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

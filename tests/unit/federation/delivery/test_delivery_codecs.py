@@ -11,17 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtcd.core.errors import WireError
-from mtcd.federation.delivery import codecs
-from mtcd.federation.delivery.codecs import (
+from mtcd.federation.delivery.frames import (
     MOST_TERMS,
     decode_ack,
     decode_envelope,
     encode_ack,
     encode_envelope,
-    largest_envelope,
-    with_control,
+    largest,
 )
-from mtcd.federation.delivery.frames import Header, encode_parts, largest
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.network.topology import make_network
 from mtcd.protocol.codec import envelopes
@@ -36,6 +33,7 @@ from mtcd.protocol.codec.envelopes import (
     Release,
     ResendTokens,
     Undeliverable,
+    with_control,
 )
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.codec.payloads import SCHEMAS
@@ -72,7 +70,8 @@ class Wired(World):
                 bytearray(frame), replace(self.wire, sender=thing.sender, receiver=thing.to)
             )
         assert pack(thing) == data
-        assert len(frame) <= largest_envelope(self.wire)
+        most = largest(with_control(self.wire))
+        assert len(frame) <= most + 8 * (3 + 2 * MOST_TERMS + self.wire.clients)
         super().arrive(thing, data)
 
 
@@ -268,7 +267,9 @@ def test_more_terms_than_a_party_can_send_are_refused_on_arrival(
 ) -> None:
     too_many = envelope(Release(1))._replace(terms=dict.fromkeys(range(MOST_TERMS + 1), 1))
     with monkeypatch.context() as patch:
-        patch.setattr(codecs, "MOST_TERMS", MOST_TERMS + 1)  # of a sender with another limit
+        patch.setattr(
+            "mtcd.federation.delivery.frames.MOST_TERMS", MOST_TERMS + 1
+        )  # of a sender with another limit
         frame = encode_envelope(too_many, RUN)
     with pytest.raises(WireError, match=f"terms {OUT_OF_RANGE}"):
         decode_envelope(frame, expected("stcd"))
@@ -294,9 +295,9 @@ def test_an_end_knows_the_weights_of_earlier_iterations_only() -> None:
 def test_every_payload_of_the_envelopes_is_a_control_payload() -> None:
     assert {
         kind for kind in SCHEMAS if kind.__module__ == envelopes.__name__
-    } == codecs.CONTROL_PAYLOADS
+    } == envelopes.CONTROL_PAYLOADS
     released = decode_envelope(encode_envelope(envelope(Release(9)), RUN), expected("stcd"))
-    assert type(released.message.payload) in codecs.CONTROL_PAYLOADS
+    assert type(released.message.payload) in envelopes.CONTROL_PAYLOADS
 
 
 def test_tokens_may_roam_on_where_they_come_up_to_the_server() -> None:
@@ -308,15 +309,17 @@ def test_tokens_may_roam_on_where_they_come_up_to_the_server() -> None:
     )
 
 
-def test_the_largest_envelope_has_room_for_all_terms_and_clients_around_the_largest_message() -> (
-    None
-):
+def test_an_envelope_may_have_as_many_terms_as_can_be_sent() -> None:
     bounds = expected("stcd")
     full = envelope(Prepare(1, 2, False))._replace(
         terms=dict.fromkeys(range(MOST_TERMS), 1), avoid=frozenset(range(bounds.clients))
     )
-    around = len(encode_envelope(full, RUN)) - len(
-        b"".join(encode_parts(full.message, Header(RUN, 0, 1, 0, 0)))
-    )
-    assert largest_envelope(bounds) == largest(with_control(bounds)) + around
-    assert decode_envelope(encode_envelope(full, RUN), bounds).terms == full.terms
+    assert decode_envelope(encode_envelope(full, RUN), bounds) == full
+
+
+def test_an_envelope_that_goes_on_after_its_end_is_refused() -> None:
+    sound = envelope(End("seconds", 0, 18))
+    frame = encode_envelope(sound, RUN)
+    assert pack(decode_envelope(frame, expected("stcd"))) == pack(sound)
+    with pytest.raises(WireError, match="goes on after its end"):
+        decode_envelope(frame + bytes(8), expected("stcd"))

@@ -100,16 +100,13 @@ def test_a_party_that_has_diverged_stops_at_once() -> None:
         assert one.journal.last()["ended"] == one.ended
 
 
-class Reporting(RecoveryPolicy):
-    """Of a party with these limits."""
-
-    def __init__(self, limit: int, request: tuple[str, int] | None) -> None:
-        self.delivery: Any = SimpleNamespace(
-            party=SimpleNamespace(at_end=dict),
-            stop_request=request,
-            limit=lambda report: "iterations" if report.hop >= limit else None,
-            judge=lambda report, status: f"{status} at {report.hop}",
-        )
+def reporting(limit: int, request: tuple[str, int] | None) -> ReliableParty:
+    """A party with these limits."""
+    party = plain_party()
+    party.stop_request = request
+    party.limit = lambda report: "iterations" if report.hop >= limit else None
+    party.judge = lambda report, status: f"{status} at {report.hop}"
+    return party
 
 
 def reports(*hops: int) -> list[Message]:
@@ -134,19 +131,16 @@ def test_messages_are_cut_after_the_first_report_at_which_the_training_ends(
     limit: int, asked: tuple[str, int] | None, count: int, end: tuple[str, int, int] | None
 ) -> None:
     messages = reports(4, 6, 8)
-    sent, found = Reporting(limit, asked).cut_at_end(messages)
+    sent, found = reporting(limit, asked)._until_end(messages)
     assert sent == messages[:count]
     assert found == (None if end is None else End(*end))
 
 
 def test_a_part_of_a_model_counts_by_its_iteration() -> None:
-    policy = Reporting(99, ("stopped", 3))
-    policy.delivery.limit, policy.delivery.judge = (
-        lambda report: None,
-        lambda report, status: status,
-    )
+    party = reporting(99, ("stopped", 3))
+    party.limit, party.judge = (lambda report: None), (lambda report, status: status)
     told = [Message(0, MONITOR, Part(i, np.zeros(1))) for i in (2, 3, 4)]
-    assert policy.cut_at_end(told) == (told[:2], End("stopped", 0, 3))
+    assert party._until_end(told) == (told[:2], End("stopped", 0, 3))
 
 
 def test_an_end_is_accepted_once_and_passed_on_to_all_neighbours_but_its_sender() -> None:
@@ -208,7 +202,9 @@ def test_a_message_belongs_to_the_iteration_it_names_or_else_to_that_of_its_caus
 
 def test_arrays_take_their_wire_form_on_the_way_to_others_only() -> None:
     client = plain_party()
-    transport: Any = SimpleNamespace(sent=lambda payload: Cancelled(payload.t + 1), state_fields=())
+    transport: Any = SimpleNamespace(
+        sent=lambda payload, to: Cancelled(payload.t + 1), state_fields=()
+    )
     client.party.transport = transport
     assert [client.send_control(to, Cancelled(4)).message.payload.t for to in (0, 1, SERVER)] == [
         4,

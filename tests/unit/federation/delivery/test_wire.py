@@ -254,3 +254,32 @@ def test_what_is_no_piece_of_bytes_is_no_frame(data: Any, told: str) -> None:
     bounds = linear("stcd")[2].bounds
     with pytest.raises(WireError, match=told):
         decode(data, bounds)
+
+
+def test_the_numbers_of_a_head_are_taken_up_to_their_limits() -> None:
+    """A token of six numbers in float64: the longest message of the run counts in such numbers."""
+    most = largest(expected()) // 8
+    for floats, hop_floats in ((most, most), (0, 0)):
+        frame = encode(Message(0, 1, token(), floats, hop_floats), Header(RUN, 0, 1))
+        message, _ = decode(frame, expected())
+        assert (message.floats, message.hop_floats) == (floats, hop_floats)
+    for floats, hop_floats in ((most + 1, 0), (0, most + 1), (-1, 0), (0, -1)):
+        frame = encode(Message(0, 1, token(), floats, hop_floats), Header(RUN, 0, 1))
+        with pytest.raises(WireError, match="floats"):
+            decode(frame, expected())
+
+    last = 2**48 - 1
+    _, header = decode(sent(token(), term=last, sequence=last), expected())
+    assert (header.term, header.sequence) == (last, last)
+    for more in ({"term": 2**48}, {"sequence": 2**48}, {"term": -1}, {"sequence": -1}):
+        with pytest.raises(WireError, match="delivery"):
+            decode(sent(token(), **more), expected())
+
+
+def test_the_id_of_a_run_has_1_to_64_characters() -> None:
+    longest = "r" * 64
+    frame = sent(token(), run=longest)
+    assert decode(frame, expected(run=longest))[1].run == longest
+    for run in ("", "r" * 65):
+        with pytest.raises(WireError, match="no id of 1 to 64 characters"):
+            sent(token(), run=run)

@@ -27,7 +27,7 @@ def raising(error: Exception) -> SimpleNamespace:
 def test_peers_that_read_nothing_are_not_waited_for_long(tmp_path: Path) -> None:
     bundles = found(tmp_path)
     large = bytes(50 * 2**20)
-    a = Member(bundles / "a", lambda request: request.answer(large))
+    a = Member(bundles / "a", lambda request: request.reply(large))
     with ByHand(str(read_bundle(bundles / "a").config.address), bundles / "b") as b:
         b.say("b", "a")
         assert b.hear()

@@ -15,6 +15,7 @@ from mtcd.core.errors import DataError, MtcdError, WireError
 from mtcd.data.vertical import VerticalData
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.node.chunks import wrap
+from mtcd.federation.node.link import NO, OK, IncomingRequest
 from mtcd.federation.node.passing import (
     SumContributor,
     SumReceiver,
@@ -158,10 +159,8 @@ def test_a_pass_that_leaves_somebody_out_is_refused(tmp_path: Path) -> None:
     order = order_of(told.bundles["c0"].config)
     assert sorted(order) == ["c1", "c2"]
     for wrong in (["c1"], ["c1", "c1"], [*order, "c0"], order[::-1], []):
-        asked = FakeAsked(
-            "c0", wrap({"pass": "p", "order": wrong, "certificates": {}}, bytes(40)), answers
-        )
-        victim.context.rpc._handle("add", asked)
+        body = wrap({"pass": "p", "order": wrong, "certificates": {}}, bytes(40))
+        victim.context.rpc._handle(asked("c0", body, answers))
     assert answers == ["refused"] * 5
     assert victim.context.log.tail[-1]["sender"] == "c0"
     for one in (*made.values(),):
@@ -227,12 +226,12 @@ def test_a_party_adds_its_part_for_its_predecessor_alone(links: Any, seen_by: st
 
         for other in {*NAMES, "server"} - {before}:
             with pytest.raises(WireError, match="not the predecessor"):
-                stubs.handlers["add"](FakeAsked(other, body, answers))
+                stubs.handlers["add"](asked(other, body, answers))
         assert (asked_for, stubs.asked, answers) == ([], [], [])
 
-        stubs.handlers["add"](FakeAsked(before, body, answers))
+        stubs.handlers["add"](asked(before, body, answers))
         # sent again: answered, and not added twice
-        stubs.handlers["add"](FakeAsked(before, body, answers))
+        stubs.handlers["add"](asked(before, body, answers))
         assert asked_for == [name]
         assert answers == ["answered"] * 2
         [(kind, sent)] = stubs.asked
@@ -253,11 +252,11 @@ def test_the_receiver_takes_the_sum_of_the_last_party_alone(links: Any) -> None:
     *others, last = receiver.order
     for other in others:
         with pytest.raises(WireError, match="not the last"):
-            stubs.handlers["sum"](FakeAsked(other, body, answers))
+            stubs.handlers["sum"](asked(other, body, answers))
     stale = wrap(stubs.head("another"), total.tobytes())
-    stubs.handlers["sum"](FakeAsked(last, stale, answers))
+    stubs.handlers["sum"](asked(last, stale, answers))
     assert found == []
-    stubs.handlers["sum"](FakeAsked(last, body, answers))
+    stubs.handlers["sum"](asked(last, body, answers))
     assert [one.tolist() for one in found] == [[8, 11]]
     assert answers == ["answered"] * 2
 
@@ -288,25 +287,15 @@ def test_blocks_of_others_and_of_other_runs_are_refused(tmp_path: Path) -> None:
     answers: list[str] = []
     for one in made:
         body = wrap({"agreement": one.alignment.agreement}, b"")
-        here.context.rpc._handle("align", FakeAsked("c0", body, answers))
+        here.context.rpc._handle(asked("c0", body, answers, "align"))
     assert answers == ["answered", "refused"]
     assert "different runs" in here.context.log.tail[-1]["text"]
 
 
-class FakeAsked:
-    straight = True
-
-    def __init__(self, sender: str, body: bytes, answers: list[str]) -> None:
-        self.sender, self.body, self.answers = sender, body, answers
-
-    def answer(self, body: bytes = b"") -> None:
-        self.answers.append("answered")
-
-    def refuse(self, why: str) -> None:
-        self.answers.append("refused")
-
-    def drop(self) -> None:
-        self.answers.append("let go")
+def asked(sender: str, body: bytes, answers: list[str], kind: str = "add") -> IncomingRequest:
+    """A request that notes how it was answered."""
+    words = {b"": "let go", OK: "answered", NO: "refused"}
+    return IncomingRequest(sender, kind, body, lambda answer: answers.append(words[answer[:1]]))
 
 
 @pytest.mark.parametrize(
@@ -339,9 +328,9 @@ def test_the_head_of_a_pass_is_checked_before_it_is_passed_on(
 
     SumContributor(stubs, stubs, stubs.config, own)  # type: ignore[arg-type]
     with pytest.raises(WireError, match=told):
-        stubs.handlers["add"](FakeAsked(before, wrap(stubs.head() | changes, bytes(8)), answers))
+        stubs.handlers["add"](asked(before, wrap(stubs.head() | changes, bytes(8)), answers))
     assert (added, stubs.asked, answers) == ([], [], [])
-    stubs.handlers["add"](FakeAsked(before, wrap(stubs.head(), bytes(8)), answers))
+    stubs.handlers["add"](asked(before, wrap(stubs.head(), bytes(8)), answers))
     assert added == ["b"]
 
 

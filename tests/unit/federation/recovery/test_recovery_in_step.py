@@ -9,8 +9,8 @@ import pytest
 from mtcd.federation.delivery.journal import MemoryJournal
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.choose import make_reliable_party
+from mtcd.federation.recovery.in_step import InStep
 from mtcd.methods.dcpa.dcpa import DCPA
-from mtcd.methods.dcpa.recovery import InStep
 from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network
 from mtcd.protocol.codec.envelopes import End, Envelope
@@ -43,7 +43,7 @@ def told(client: ReliableParty) -> list[tuple[int, Any]]:
 def cut(client: ReliableParty, *iterations: int) -> tuple[int, End | None]:
     """How many of these reports are left, and the end."""
     messages = [Message(1, MONITOR, Part(i, np.zeros(2))) for i in iterations]
-    left, end = client.policy.cut_at_end(messages)
+    left, end = client._until_end(messages)
     assert left == messages[: len(left)]
     return len(left), end
 

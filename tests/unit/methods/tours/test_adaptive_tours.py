@@ -234,6 +234,15 @@ def test_they_converge_without_a_penalty_with_a_huge_one_and_with_an_intercept(
     assert run.status == "converged"
 
 
+def test_a_block_without_curvature_keeps_its_parameters() -> None:
+    data = mtcd.split(
+        np.column_stack([np.arange(5.0), np.zeros(5)]), np.arange(5.0) ** 2, {"a": [0], "b": [1]}
+    )
+    method = mtcd.STCD(walk="tour", acceleration="conjugate")
+    run = mtcd.train(data, mtcd.Glm("linear"), "path", method, mtcd.Stop(iterations=12))
+    np.testing.assert_allclose(run.coefficients, [100 / 30, 0.0], rtol=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["linear", "logistic", "huber"])
 def test_columns_in_units_of_their_own_are_no_obstacle(kind: str) -> None:
     """Against the same columns, scaled to one norm: the penalty is so weak that it does not

@@ -157,6 +157,23 @@ def test_metrics_on_true_labels_stay_with_the_label_holder(tmp_path: Path) -> No
     assert own["test_accuracy"] == pytest.approx(right)
 
 
+def test_own_metrics_count_labels_that_are_none_of_the_declared_classes_as_the_first(
+    tmp_path: Path,
+) -> None:
+    data = table()
+    labels = data.labels.copy()
+    labels[:3] = 7.0
+    settings = OPEN | {"privacy": {"labels": {"epsilon": 3.0, "classes": [0.0, 1.0]}}}
+    engine = engine_of(tmp_path, replace(data, labels=labels), **settings)
+    participant: Any = engine.participant(engine.bundles[HOLDER])
+    drawn = replace(data, labels=participant.table.labels)
+    unobserved(engine)
+    own = json.loads((tmp_path / "runs" / HOLDER / OWN_METRICS).read_text())
+    run = in_process(drawn, engine.bundles[HOLDER])
+    counted = np.where(labels == 7.0, 0.0, labels)
+    assert own["train_accuracy"] == pytest.approx((run.predict(data) == counted).mean())
+
+
 def test_a_second_federation_and_a_restart_have_the_same_draws_and_spend_once(
     tmp_path: Path,
 ) -> None:

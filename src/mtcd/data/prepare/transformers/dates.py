@@ -76,36 +76,44 @@ class Dates(Transformer):
             raise ConfigError(
                 "prepare: dates: a format says the order already: leave one of the two out."
             )
-        try:
-            origin = None if self.origin is None else datetime.fromisoformat(self.origin)
-        except ValueError:
-            raise ConfigError(
-                f"prepare: dates: origin is {self.origin!r}, not a date such as 2000-01-01."
-            ) from None
-        if origin is not None and origin.tzinfo is not None:
-            raise ConfigError("prepare: dates: origin is a date without a time zone.")
+        if self.origin is not None:
+            _check_origin(self.origin)
         try:
             ZoneInfo(self.zone or "UTC")
         except (ZoneInfoNotFoundError, ValueError, OSError):
             raise ConfigError(f"prepare: dates: there is no time zone {self.zone!r}.") from None
 
     def fit(self, column: pl.Series) -> Dated:
+        # the zone is fixed here: new samples may be written in another, and are converted
         zone = self.zone
         if is_time(column):
             zone = zone or getattr(column.dtype, "time_zone", None)
             known = times(column, zone, None).drop_nulls()
         else:
             written = written_times(column, self.format, self.order)
-            zone = zone or ("UTC" if written["offset"].is_not_null().any() else None)
+            if zone is None and written["offset"].is_not_null().any():
+                zone = "UTC"
             known = in_zone(written, zone).drop_nulls()
+
         parts: tuple[Part, ...] = get_args(Part)
         if len(known) == 0 or known.dt.hour().n_unique() == 1:
             parts = tuple(part for part in parts if part != "hour")
+
+        # days are counted from a midnight
+        start = datetime(2000, 1, 1)
         first = known.min()
-        if not isinstance(first, datetime):
-            start = datetime(2000, 1, 1)
-        else:
+        if isinstance(first, datetime):
             start = datetime(first.year, first.month, first.day)
-        return Dated(
-            self.parts or parts, self.origin or start.isoformat(), zone, self.format, self.order
-        )
+        origin = self.origin or start.isoformat()
+        return Dated(self.parts or parts, origin, zone, self.format, self.order)
+
+
+def _check_origin(text: str) -> None:
+    try:
+        origin = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(
+            f"prepare: dates: origin is {text!r}, not a date such as 2000-01-01."
+        ) from None
+    if origin.tzinfo is not None:
+        raise ConfigError("prepare: dates: origin is a date without a time zone.")

@@ -30,7 +30,9 @@ class Imputed(Fitted):
         return column.is_not_null() & self._values(column).is_null()
 
     def _values(self, column: pl.Series) -> pl.Series:
-        return texts(column) if isinstance(self.fill, str) else numbers(column)
+        if isinstance(self.fill, str):
+            return texts(column)
+        return numbers(column)
 
 
 @TRANSFORMERS.register("impute")
@@ -61,8 +63,24 @@ class Impute(Transformer):
         if self.value is not None:
             return self.value
         if self.strategy == "most-frequent":
-            values = texts(column) if is_text(column) else numbers(column)
-            modes = values.drop_nulls().mode().sort()
-            return 0.0 if not len(modes) else modes[0]
-        found = numbers(column).median() if self.strategy == "median" else numbers(column).mean()
-        return 0.0 if found is None else float(found)  # type: ignore[arg-type]
+            return _most_frequent(column)
+
+        found = numbers(column).mean()
+        if self.strategy == "median":
+            found = numbers(column).median()
+        if found is None:
+            return 0.0
+        return float(found)  # type: ignore[arg-type]
+
+
+def _most_frequent(column: pl.Series) -> float | str:
+    values = numbers(column)
+    if is_text(column):
+        values = texts(column)
+
+    # sorted: of several that are as frequent, every process takes the same
+    modes = values.drop_nulls().mode().sort()
+    if not len(modes):
+        return 0.0
+    most: float | str = modes[0]
+    return most

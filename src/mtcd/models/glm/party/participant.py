@@ -46,6 +46,7 @@ from mtcd.models.glm.party.problem import (
     without_classes,
 )
 from mtcd.models.glm.party.stepsize import CurvatureReport, own_curvature, resolve_from_reports
+from mtcd.models.label_noise import counted
 from mtcd.models.losses import Loss
 from mtcd.models.losses.own import check_own_loss
 from mtcd.models.metrics import all_metrics
@@ -126,7 +127,9 @@ class LinearParticipant(ParticipantTable):
         reported = [_curvature(name, facts[name], weighted) for name in self.config.parties]
         method, notes = resolve_from_reports(self.method, problem, reported)
         sizes = {"samples": problem.samples, "outputs": problem.outputs}
-        rest = {"stepsize": resolved_stepsize(method), "notes": [*notes, *taken.notes]}
+        # A method without one is told a number all the same: the settings of all runs are alike.
+        stepsize = 1.0 if method.stepsize is None else resolved_stepsize(method)
+        rest = {"stepsize": stepsize, "notes": [*notes, *taken.notes]}
         return sizes | rest, labels_to_bytes(labels, weights)
 
     def role(self, agreed: Agreed, log: Log) -> Role:
@@ -196,10 +199,10 @@ class LinearParticipant(ParticipantTable):
         notes = self.agreed_notes(settings)
         if self.table is not None:  # those on this party's columns stay here
             notes = tuple(dict.fromkeys([*notes, *self.part.notes]))
-        tested = config.holdout is not None
-        return Role(
-            parties, bounds, watch, reads, notes, evaluated_at_end=tested or not lone, judged=lone
-        )
+        # What the token tells at the end, it tells wherever it is then: held-out samples, and the
+        # holder's own labels, need the sum at the label holder.
+        summed = not lone or config.holdout is not None or config.label_privacy is not None
+        return Role(parties, bounds, watch, reads, notes, evaluated_at_end=summed, judged=lone)
 
     def server_problem(self, samples: int, outputs: int, labels: Any, weights: Array | None) -> Any:
         """The problem at the server."""
@@ -283,11 +286,12 @@ class LinearParticipant(ParticipantTable):
         if not own.size:
             return {}
 
-        found = self._measured("train", known_labels(own, classes), self.aggregate(total))
+        labels = known_labels(counted(own, classes), classes)
+        found = self._measured("train", labels, self.aggregate(total))
         z = self._held_out_aggregate(total)
         apart = self.own_labels(self.taken.held_out)
         if z is not None and apart.size:
-            found |= self._measured("test", known_labels(apart, classes), z)
+            found |= self._measured("test", known_labels(counted(apart, classes), classes), z)
         return found
 
     def _held_out_aggregate(self, total: NDArray[np.float64]) -> NDArray[np.float64] | None:

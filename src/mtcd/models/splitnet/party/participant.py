@@ -34,6 +34,7 @@ from mtcd.federation.participant.node_table import ParticipantTable, summary_of
 from mtcd.federation.participant.participant import Role
 from mtcd.federation.participant.table import PartyTable
 from mtcd.methods.method import resolved_stepsize
+from mtcd.models.label_noise import counted
 from mtcd.models.metrics import all_metrics, class_numbers
 from mtcd.models.splitnet.client import NetClient
 from mtcd.models.splitnet.labels import encode
@@ -252,12 +253,14 @@ class SplitParticipant(ParticipantTable):
         if not own.size:
             return {}
 
-        found = self._measured("train", self._known(own), self.aggregate(total))
+        classes = self.problem.common.classes or ()
+        labels = self._known(counted(own, classes))
+        found = self._measured("train", labels, self.aggregate(total))
         outputs = held_out_of(total.ravel(), 2 * self._size)
         apart = self.own_labels(self.taken.held_out)
         if outputs is not None and apart.size:
             z = outputs.reshape(-1, self.problem.outputs)
-            found |= self._measured("test", self._known(apart), z)
+            found |= self._measured("test", self._known(counted(apart, classes)), z)
         return found
 
     def _measured(
