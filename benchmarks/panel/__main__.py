@@ -59,7 +59,11 @@ def ratios(
 
 def summary(results: dict[str, Found], own: tuple[str, ...]) -> list[str]:
     """Medians, how many are near, the worst, and the losers."""
-    lines = ["", "| method | against | gap | | median | 95% | within 1.25 | worst |", "|---" * 8 + "|"]
+    lines = [
+        "",
+        "| method | against | gap | | median | 95% | within 1.25 | worst |",
+        "|---" * 8 + "|",
+    ]
     losers: list[str] = []
     for name in own:
         for label, others in (("by hand", HAND), ("anchors", tuple(anchors.ANCHORS))):

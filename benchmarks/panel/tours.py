@@ -20,9 +20,7 @@ def methods(case: Case) -> dict[str, Any]:
     problem = case.model.problem(case.data)
     largest = max(problem.client(k).smoothness for k in range(case.clients))
     for Q in BY_HAND:
-        made[f"Q={Q:g}"] = replace(
-            made["auto"], local_updates=Q, stepsize=1.0 / largest, depth=20
-        )
+        made[f"Q={Q:g}"] = replace(made["auto"], local_updates=Q, stepsize=1.0 / largest, depth=20)
     return made
 
 

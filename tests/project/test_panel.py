@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-
 from benchmarks.panel import __main__ as panel
 from benchmarks.panel import anchors, tours
 from benchmarks.panel.cases import CASES, DESIGNS, GRAPHS, Case
+
 from mtcd.models.glm.optimum.optimum import optimum
 
 SMALL = Case("path", 4, "scaled", 0.3, "logistic", 0.5, samples=40)

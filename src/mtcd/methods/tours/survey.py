@@ -21,9 +21,8 @@ The numbers are from experiments over networks, correlations and penalties; see 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
