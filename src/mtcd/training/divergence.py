@@ -41,10 +41,8 @@ class Divergence:
 
     def at_the_end(self, objective: float) -> bool:
         """Whether a training that ends with this objective has diverged."""
-        return self.on_the_way(objective) or objective > self._times(
-            # Rounding: an end at the start itself is no divergence.
-            self.worst_end
-        ) + ROUNDING * abs(self.start)
+        most = self._times(self.worst_end) + ROUNDING * abs(self.start)
+        return self.on_the_way(objective) or objective > most
 
     def _times(self, factor: float) -> float:
         """A multiple of the start, which may be negative with custom losses."""

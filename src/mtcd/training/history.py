@@ -95,15 +95,8 @@ class Measurement:
         metrics."""
         messages = {link: int(row[f"messages_{link}"]) for link in LINKS}
         floats = {link: int(row[f"floats_{link}"]) for link in LINKS}
-        gap = None
-        if row["gap"]:
-            gap = float(row["gap"])
-        learnt: dict[str, float | None] = {}
-        for name in LEARNT:
-            learnt[name] = None
-            if row.get(name):
-                learnt[name] = float(row[name])
-
+        known = {name: float(row[name]) for name in ("gap", *LEARNT) if row.get(name)}
+        gap = known.pop("gap", None)
         return Measurement(
             int(row["iteration"]),
             int(row["hops"]),
@@ -114,7 +107,7 @@ class Measurement:
             messages,
             floats,
             float(row["seconds"]),
-            **learnt,
+            **known,
             metrics=_metrics(row),
         )
 
@@ -122,13 +115,12 @@ class Measurement:
 def _metrics(row: Mapping[str, str]) -> dict[str, float]:
     """The metrics of a row. The accuracy on test samples is one of them if that on training samples
     is."""
-    # In files of older versions 'test_accuracy' stands alone, and is no metric.
-    others = () if row.get("train_accuracy") else LEARNT
     found = {}
     for name, value in row.items():
-        if name.partition("_")[0] in PARTS and name not in others and value:
+        if name.partition("_")[0] in PARTS and value:
             found[name] = float(value)
-
+    if "train_accuracy" not in found:
+        found.pop("test_accuracy", None)  # it is the column of that name, as of split networks
     return found
 
 

@@ -128,8 +128,7 @@ def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
     if asked.method is not None and not isinstance(asked.method, Method):
         raise ConfigError(
             "method must be MTCD(...), STCD(...), SVFL(...), DCPA(...) or TreeCG(), or left out, "
-            "but is "
-            f"{asked.method!r}."
+            f"but is {asked.method!r}."
         )
     model = asked.model
     if model is None:
@@ -137,7 +136,7 @@ def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
     kind = kind_of(model)
     data = asked.data
     _check(asked.privacy, Privacy)
-    # Labels that change are drawn in this process, from all of them.
+    # labels are released in this process, before anybody else sees them
     here = asked.engine is None or asked.privacy.labels is not None
     if isinstance(data, BlockSources) and (here or not kind.reads_sources):
         data = data.read()
@@ -164,7 +163,8 @@ def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
         )
     if asked.resume and asked.checkpoint is None:
         raise ConfigError("resume needs checkpoint: the folder of the training to go on with.")
-    # After all checks that need no labels: what is drawn spends a budget.
+
+    # the last thing before the kind checks: releasing labels may spend some of their privacy
     data = released(data, asked.privacy.labels, asked.checkpoint)
     model = with_noise(model, asked.privacy.labels)
     asked = replace(asked, data=data, model=model, network=network, method=method)

@@ -40,11 +40,10 @@ class Growing(Pace):
         self.spacing = spacing
 
     def next(self, iteration: int, near: bool) -> float:
-        # close to the gap, look more often: the run ends at the first measurement below it
         spacing = self.spacing
         if near:
+            # close to the gap, look more often: the run ends at the first measurement below it
             spacing = 1.0 + (self.spacing - 1.0) / 10
-        # At least one further, and a whole number: iterations are counted.
         return max(iteration + 1, math.ceil(iteration * spacing))
 
 

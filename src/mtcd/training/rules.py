@@ -81,14 +81,13 @@ class Limit:
 
     def next_check(self, iteration: int) -> float:
         """At the limit, if it is one on iterations."""
-        if self.column == "iteration":
-            return self.most
-        return math.inf
+        if self.column != "iteration":
+            return math.inf
+        return self.most
 
     def reached(self, now: TrainingFacts) -> str | None:
         """The status, at and after the limit."""
         value = now.value(self.column)
-        # A column that is not known at this moment ends nothing.
         if value is None or value < self.most:
             return None
         return self.status

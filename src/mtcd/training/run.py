@@ -89,8 +89,7 @@ class Run:
         return (
             f"Run(status={self.status!r}, method={self.method!r}{stepsize},\n"
             f"    objective={last.objective:.6g}{gap}, iterations={last.iteration}, "
-            f"cost={last.cost:.6g}, "
-            f"seconds={last.seconds:.3g},\n"
+            f"cost={last.cost:.6g}, seconds={last.seconds:.3g},\n"
             f"{_metrics_line(last)}    model={self.model!r})"
         )
 
@@ -108,11 +107,10 @@ class Run:
 
     def __dir__(self) -> list[str]:
         """The names that ``run.`` can be followed by, for completion."""
-        of_model: Iterable[str] = ()
+        names = {*super().__dir__(), *attachment_names(), *features.parts("mtcd.run")}
         if self.model is not None:
-            of_model = self.model.offers
-        of_features = {*attachment_names(), *features.parts("mtcd.run")}
-        return sorted({*super().__dir__(), *of_features, *of_model})
+            names.update(self.model.offers)
+        return sorted(names)
 
     @property
     def final(self) -> Measurement:
@@ -193,10 +191,8 @@ class Run:
         if trained.preparations is not None and not after_preparation:
             raise MtcdError(
                 "The preparation of this run's columns cannot be exported to ONNX. To export the "
-                "model that comes "
-                "after it, whose inputs are the prepared columns, ask for that: "
-                "after_preparation=True, or "
-                "--after-preparation."
+                "model that comes after it, whose inputs are the prepared columns, ask for that: "
+                "after_preparation=True, or --after-preparation."
             )
         files = trained.onnx(Path(path))
         write_all(files)
@@ -213,6 +209,7 @@ class Run:
     def summary(self) -> dict[str, Any]:
         """The outcome in plain values: what ``mtcd train --json`` prints."""
         last = self.final
+        learnt = {name: getattr(last, name) for name in LEARNT}
         return {
             "status": self.status,
             "message": self.message,
@@ -235,7 +232,7 @@ class Run:
                 "bytes": self.ledger.bytes("sent"),
             },
             "seconds": last.seconds,
-            **{name: getattr(last, name) for name in LEARNT if getattr(last, name) is not None},
+            **{name: value for name, value in learnt.items() if value is not None},
             "metrics": dict(last.metrics),
             "notes": list(self.notes),
         }

@@ -21,7 +21,7 @@ from mtcd.network.topology import Network
 from mtcd.privacy.settings import Privacy
 from mtcd.protocol.engine import Engine
 from mtcd.protocol.ledger.costs import Costs
-from mtcd.training.attachments import RunListener, listeners_of, with_ended
+from mtcd.training.attachments import Attachment, RunListener, listeners_of, with_ended
 from mtcd.training.compute import Compute
 from mtcd.training.divergence import DIVERGED
 from mtcd.training.history import History
@@ -192,11 +192,12 @@ def _run(
         status = observer.run(training.stop, watch)
 
         # the engine's parties, which hold the parameters, are gone after this block
-        ended = _Ended() if status == DIVERGED else _ended(training, engine, watcher)
-        attachments = {
-            name: listener.attachment(observer.rows, ended.parameters)
-            for name, listener in listeners.items()
-        }
+        ended = _Ended()
+        if status != DIVERGED:
+            ended = _ended(training, engine, watcher)
+        attachments: dict[str, Attachment] = {}
+        for name, listener in listeners.items():
+            attachments[name] = listener.attachment(observer.rows, ended.parameters)
 
     # Parameters that are not finite: found only when the model is made.
     if ended.model is None:
@@ -289,8 +290,8 @@ def _ended(training: Training, engine: Engine, watcher: Watcher) -> _Ended:
         notes = (note,)
 
     model = training.trained(parameters)
-    # there is no model of parameters that are not finite: then nothing else is kept of them
     if model is None:
+        # there is no model of parameters that are not finite: then nothing else is kept of them
         return _Ended(notes=notes)
     return _Ended(model, parameters, notes)
 

@@ -128,8 +128,7 @@ class Calling(Watcher):
             _called(one, hook, told(partial(self._stop, type(one).__name__)))
 
     def _stop(self, name: str, reason: str = "") -> None:
-        # The first one says why; what comes after it changes nothing.
-        if self._stopped is not None:
+        if self._stopped is not None:  # the first one says why
             return
         self._stopped = name
         if reason:

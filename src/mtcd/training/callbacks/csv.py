@@ -95,8 +95,7 @@ class CsvWriter(Callback):
 
     def _write_all(self) -> None:
         self._columns = self._rows.columns
-        # Atomically: whoever reads the file meanwhile sees all of it.
-        text = ""
+        text = ""  # before the first measurement, it is not known which columns there will be
         if self._rows:
             text = self._rows.to_csv()
         write_whole(Path(self.file), text)
