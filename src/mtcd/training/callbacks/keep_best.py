@@ -74,7 +74,6 @@ class KeepBest(Callback):
             "iteration": self._iteration,
             "clients": len(self._parameters),
         }
-        # Trees are no arrays, and are written as checkpoints of parties are.
         # ensembles, which are no arrays
         if any(hasattr(theta, "trees") for theta in self._parameters):
             taken = take(self._parameters)
