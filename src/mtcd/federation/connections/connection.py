@@ -84,15 +84,13 @@ class Connection:
 
     def _send_on(self) -> None:
         try:
-            while self.tls.flush():
-                if not self._unsent:
-                    self.blocked = False
-                    return
+            self.blocked = self.blocked and not self.tls.flush()
+            while self._unsent and not self.blocked:
                 self._encrypt_piece()
+                self.blocked = not self.tls.flush()
                 self.spoke = monotonic()
         except (OSError, ssl.SSLError):
-            self.ended = True
-        self.blocked = True
+            self.ended = self.blocked = True
 
     def _encrypt_piece(self) -> None:
         room = PIECE_BYTES
@@ -162,7 +160,11 @@ class Connection:
     def _flush_replies(self) -> None:
         """TLS may have something to say itself, such as a new key; never much."""
         if self.tls.encrypted_bytes and not self.blocked:
-            self.send_on()
+            with self._lock:
+                self.blocked = True
+                self._send_on()
+            if self.blocked:
+                self.attend(self)
         if self.tls.encrypted_bytes > PIECE_BYTES + MOST_UNSENT_TLS_BYTES:
             raise ssl.SSLError("the other end asks for more than it reads")
 

@@ -19,6 +19,7 @@ import numpy as np
 from mtcd.core.errors import WireError
 from mtcd.core.version import PROTOCOL
 from mtcd.protocol.codec.envelopes import Ack, End, Envelope, Received, Terms, with_control
+from mtcd.protocol.codec.extensions import check_slots
 from mtcd.protocol.codec.limits import LONGEST_RUN_ID, MOST, Bounds
 from mtcd.protocol.codec.payloads import SCHEMAS, Schema
 from mtcd.protocol.codec.reading import CUT_SHORT, I8, OUT_OF_RANGE, Chunks, Reader
@@ -100,7 +101,11 @@ def decode_first(view: memoryview, bounds: Bounds) -> tuple[Message, Header, int
     """Decode the message at the start of a buffer; returns also its length."""
     schema, sender, to, numbers, length = _head(view, bounds)
     frame = Reader(view, HEAD.size + len(bounds.run_words), bounds, sender, length)
-    payload = schema.read(frame)
+    payload = schema.record.read(frame)
+    if schema.has_check:
+        payload.check(bounds)
+    if schema.has_slots and payload.slots:
+        check_slots(payload, bounds)
     if frame.at != length:
         raise WireError("frame", "goes on after its end")
     floats, hop_floats, term, sequence = numbers
@@ -171,7 +176,7 @@ def _encode(
 
 
 def _decode(data: Any, bounds: Bounds) -> tuple[Message, Header, int, Terms, frozenset[int]]:
-    view = as_view(data)
+    view = memoryview(data)
     message, header, length = decode_first(view, with_control(bounds))
     end = length + TAIL.size
     if end > len(view):

@@ -213,7 +213,12 @@ class FileJournal(Journal):
         for array in large:
             summed += array.nbytes
             total += _sum(array.ravel().view(np.uint64))
-        _write_all(file, [head, *large], len(head) + summed)
+        pieces: list[Any] = [head, *large]
+        if len(pieces) > MOST_PIECES:
+            pieces = [b"".join(pieces)]
+        done = os.pwritev(file, pieces, HEADER)
+        while done < len(head) + summed:  # as on a full disk: the next one raises the error
+            done += os.pwrite(file, b"".join(pieces)[done:], HEADER + done)
         if self.sync:
             os.fdatasync(file)
         header = FIELDS.pack(
@@ -249,16 +254,6 @@ class FileJournal(Journal):
             f"{self.path} is damaged, so the messages that this party has sent are unknown. "
             "Restore a backup of the same moment, or start all parties with new folders (--out)."
         )
-
-
-def _write_all(file: int, pieces: list[Any], size: int) -> None:
-    """Write after the header. A write may be partial, as on a full disk: the next one then raises
-    the error."""
-    if len(pieces) > MOST_PIECES:
-        pieces = [b"".join(pieces)]
-    done = os.pwritev(file, pieces, HEADER)
-    while done < size:
-        done += os.pwrite(file, b"".join(pieces)[done:], HEADER + done)
 
 
 def _sum(words: np.ndarray[Any, Any]) -> int:

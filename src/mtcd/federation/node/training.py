@@ -208,7 +208,7 @@ class Trainer(Presence):
 
     def changed(self, name: str, up: bool) -> None:
         if up:
-            self._rejoining.is_confirmed(self.numbers[name])
+            self._rejoining.ask(self.numbers[name])
         super().changed(name, up)
 
     def noticed(self) -> None:
@@ -227,7 +227,8 @@ class Trainer(Presence):
 
     def _envelope(self, request: Request) -> None:
         number = self.numbers[request.sender]
-        if not self._rejoining.is_confirmed(number):
+        if number in self._rejoining.unconfirmed:
+            self._rejoining.ask(number)
             request.answer(DEFERRED)
             return
         envelope = decode_envelope(
@@ -269,9 +270,13 @@ class Trainer(Presence):
         if not self._going:
             return
         for place, envelope in list(self.reliable.outbox.items()):
-            if place not in self.under_way and self._rejoining.is_confirmed(place[0]):
-                self.under_way[place] = FIRST_RETRY_SECONDS
-                self._send(place, envelope)
+            if place in self.under_way:
+                continue
+            if envelope.to in self._rejoining.unconfirmed:
+                self._rejoining.ask(envelope.to)
+                continue
+            self.under_way[place] = FIRST_RETRY_SECONDS
+            self._send(place, envelope)
 
     def _send(self, place: tuple[int, int], envelope: Envelope) -> None:
         if envelope.to == self.reliable.number:
@@ -338,7 +343,8 @@ class Trainer(Presence):
             return
         self.under_way.pop(place, None)
         self.reliable.acknowledge(ack)
-        self._check_end()
+        if ack.terms:  # they may have undone the end
+            self._check_end()
         self.pump()
 
     def _schedule_retry(self, place: tuple[int, int]) -> None:

@@ -46,7 +46,10 @@ class AggregateField(ArrayField):
 
     def read(self, frame: Reader) -> Any:
         bounds = frame.bounds
-        return received(frame.array(self.name, bounds.shape, bounds.dtype), bounds)
+        numbers = frame.array(self.name, bounds.shape, bounds.dtype)
+        if bounds.split is None:
+            return numbers
+        return tensor_of(numbers, bounds)
 
     def most(self, bounds: Bounds) -> int:
         return array_bytes(bounds.shape, bounds.dtype.itemsize)
@@ -57,8 +60,10 @@ class RepresentationField(AggregateField):
 
     def read(self, frame: Reader) -> Any:
         bounds = frame.bounds
-        shape = bounds.representation(frame.sender)
-        return received(frame.array(self.name, shape, bounds.dtype), bounds)
+        numbers = frame.array(self.name, bounds.representation(frame.sender), bounds.dtype)
+        if bounds.split is None:
+            return numbers
+        return tensor_of(numbers, bounds)
 
 
 class ParametersField(ArrayField):
@@ -83,7 +88,7 @@ class FusionField(ArrayField):
         bounds = frame.bounds
         frame.whole(self.name, len(bounds.theta_0), len(bounds.theta_0) + 1)
         return [
-            received(frame.array(self.name, shape, bounds.dtype), bounds)
+            tensor_of(frame.array(self.name, shape, bounds.dtype), bounds)
             for shape in bounds.theta_0
         ]
 
@@ -96,10 +101,8 @@ def array_bytes(shape: Shape, itemsize: int) -> int:
     return 8 * (2 + len(shape)) + padded(itemsize * math.prod(shape))
 
 
-def received(numbers: Any, bounds: Bounds) -> Any:
-    """The array itself; for a split network a tensor on the device on which it is used."""
-    if bounds.split is None:
-        return numbers
+def tensor_of(numbers: Numbers, bounds: Bounds) -> Any:
+    """For a split network: the numbers on the device on which they are used."""
     return _torch().from_numpy(numbers).to(bounds.device)
 
 
