@@ -41,7 +41,7 @@ class Connection:
         self._reader = FrameReader(longest)
         self._longest = longest
         self._lock = Lock()  # TLS is for one thread at a time
-        self._unsent: deque[memoryview] = deque()
+        self._unsent: deque[bytes | memoryview] = deque()
         self.unsent_bytes = 0
         """Of messages that wait for the socket."""
         self.unread_bytes = 0
@@ -66,10 +66,12 @@ class Connection:
             if self.ended:
                 return
             if len(body) <= SMALL_BYTES:
-                self._unsent.append(memoryview(head + body))
+                self._unsent.append(head + body)
             else:
-                self._unsent.append(memoryview(head))
-                self._unsent.append(memoryview(body))
+                whole = memoryview(body)
+                self._unsent.append(head)
+                for start in range(0, len(body), PIECE_BYTES):
+                    self._unsent.append(whole[start : start + PIECE_BYTES])
             self.unsent_bytes += len(head) + len(body)
             waited = self.blocked
             self._send_on()
@@ -86,24 +88,13 @@ class Connection:
         try:
             self.blocked = self.blocked and not self.tls.flush()
             while self._unsent and not self.blocked:
-                self._encrypt_piece()
+                piece = self._unsent.popleft()
+                self.tls.write(piece)
+                self.unsent_bytes -= len(piece)
                 self.blocked = not self.tls.flush()
                 self.spoke = monotonic()
         except (OSError, ssl.SSLError):
             self.ended = self.blocked = True
-
-    def _encrypt_piece(self) -> None:
-        room = PIECE_BYTES
-        while self._unsent and room:
-            first = self._unsent[0]
-            part = first[:room]
-            self.tls.write(part)
-            if len(part) == len(first):
-                self._unsent.popleft()
-            else:
-                self._unsent[0] = first[len(part) :]
-            room -= len(part)
-            self.unsent_bytes -= len(part)
 
     def say_end(self) -> None:
         """Send that nothing more comes; what was not sent is given up."""
