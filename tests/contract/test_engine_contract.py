@@ -31,7 +31,6 @@ from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.methods.tree_cg.tree_cg import TreeCG
 from mtcd.models.glm.training import LinearTraining
-from mtcd.models.splitnet.setup import split_parties
 from mtcd.network.topology import make_network
 from mtcd.protocol.engine import Engine
 from mtcd.protocol.ledger.costs import Costs
@@ -133,37 +132,6 @@ def test_a_federation_that_was_stopped_continues_from_its_journals(
     assert set(second.statuses.values()) == {"iterations"}
     assert found.iterations[0] >= 10
     assert_close(name, found.parameters, expected.parameters)
-
-
-@pytest.mark.parametrize(
-    "method", [MTCD(tokens=2, hops=3, stepsize=0.03), STCD(stepsize=0.03, fusion_client="each")]
-)
-def test_split_networks_continue_from_a_snapshot(method: Method) -> None:
-    pytest.importorskip("torch")
-    from split_problems import case
-
-    one = case("cycle", count=13)
-    engines = [
-        LocalEngine(split_parties(method, one.problem(), one.network, 0).parties(), Ledger())
-        for _ in range(2)
-    ]
-    observations = engines[0].run()
-    list(islice(observations, 3))
-    kept = Snapshot(
-        *({name: _copied(value) for name, value in part.items()} for part in engines[0].snapshot())
-    )
-    engines[1].resume(kept)
-    pairs = zip(observations, islice(engines[1].run(), 1, 4), strict=False)
-    for count, (progress, again) in enumerate(pairs, 1):
-        assert (progress.hop, progress.t) == (again.hop, again.t)
-        for ours, theirs in zip(engines[0].parameters(), engines[1].parameters(), strict=True):
-            assert all(theirs[key].equal(value) for key, value in ours.items())
-        if count == 3:
-            break
-
-
-def _copied(value: Any) -> Any:
-    return value.clone() if hasattr(value, "clone") else value
 
 
 @pytest.mark.parametrize(

@@ -202,6 +202,7 @@ def order(seed, names):
     rng = stream(seed, "order", 1)
     draw = uniform(seed, "start", (), 0)
     kept = deepcopy(names)
+    first = list(names)[0], names[list(rng)], 1 + array(rng), dumps(list(names))
     kept.sort()
     return sorted(
         kept, key=rng,

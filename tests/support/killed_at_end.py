@@ -5,11 +5,19 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from mtcd.core.errors import MtcdError
+from mtcd.federation.node import ending, final_check
 from mtcd.federation.node.final_check import Outcome
 from mtcd.federation.node.node import Node
 from waiting import PATIENCE
 
 pytest.importorskip("cryptography")
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits long for those who are gone."""
+    monkeypatch.setattr(final_check, "UNREACHABLE_TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr(ending, "UNREACHABLE_STAY_SECONDS", 2.0)
 
 
 class KilledAtEnd(Node):

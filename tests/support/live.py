@@ -86,6 +86,25 @@ def own_table_of(data: VerticalData, bundle: Bundle) -> PartyTable | None:
     return PartyTable(path, ids, data.columns[k], block, labels, weights=weights)
 
 
+def nodes_of(
+    folder: Path,
+    bundles: dict[str, Bundle],
+    data: VerticalData,
+    killed: str = "",
+    kind: type[Node] = Node,
+) -> dict[str, Node]:
+    """A node for each bundle, with its own part of the data; of this kind, if it is killed."""
+    return {
+        name: (kind if name == killed else Node)(
+            bundle,
+            folder / "runs" / name,
+            participant_of(bundle, own_table_of(data, bundle)),
+            None,
+        )
+        for name, bundle in bundles.items()
+    }
+
+
 def run_all(nodes: dict[str, Node]) -> dict[str, str]:
     """Run everybody at the same time."""
     with ThreadPoolExecutor(len(nodes)) as pool:

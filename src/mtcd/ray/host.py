@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mtcd.protocol.engine import Recorder, Share
+from mtcd.protocol.engine import HostedShare, Recorder
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.ledger.record import record
 from mtcd.protocol.model import EpochLoss
@@ -62,7 +62,7 @@ class Host:
     """The parties of a share, in this process."""
 
     def __init__(
-        self, share: Share, number: int, clients: Sequence[int], server: int | None
+        self, share: HostedShare, number: int, clients: Sequence[int], server: int | None
     ) -> None:
         self.share = share
         self.number = number

@@ -15,7 +15,7 @@ from mtcd.network.topology import Network
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.training.history import Measurement
 from mtcd.training.plateau import Plateau
-from mtcd.training.rules import Gap, Kept, Limit, Moment, StopRule
+from mtcd.training.rules import Gap, Kept, Limit, StopRule, TrainingFacts
 
 FOR_EVER = 10_000_000
 # limits, and the columns of a measurement to which they apply
@@ -160,7 +160,7 @@ class Stop:
 
     def reached(self, now: Measurement) -> str | None:
         """The status by the limit that has been reached, or None."""
-        moment = Moment(now.iteration, partial(getattr, now), Kept())
+        moment = TrainingFacts(now.iteration, partial(getattr, now), Kept())
         for rule in self.rules():
             status = rule.reached(moment)
             if status is not None:

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from pydantic import ValidationError
 
+from commands import run
 from made_up_results import accuracies
-from mtcd.cli.app import main
 from mtcd.config.schema import StopSection
 from mtcd_experiments.claims import check_claims
 from mtcd_experiments.figures import draw
@@ -189,12 +189,6 @@ def test_the_page_has_claims_picture_and_table(tmp_path: Path) -> None:
 # ---- the real ones, on made-up data
 
 
-def command(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(["reproduce", *arguments])
-    return ended.value.code or 0
-
-
 @pytest.mark.long
 @pytest.mark.skipif(
     "epochs" not in StopSection.model_fields, reason="the config has no stop.epochs yet"
@@ -219,7 +213,10 @@ def test_the_quick_version_learns_and_costs_what_it_should(
     pytest.importorskip("torch")
     # CI has trained them already: what is there is kept
     folder = Path(os.environ.get("MTCD_QUICK_FIGURES", tmp_path))
-    assert command(name, "--quick", "--out", str(folder), "--page", str(tmp_path / "page.md")) == 0
+    assert (
+        run("reproduce", name, "--quick", "--out", str(folder), "--page", str(tmp_path / "page.md"))
+        == 0
+    )
     assert f"Made-up data in place of {name}" in " ".join(capsys.readouterr().err.split())
     table = {row["curve"]: row for row in rows((folder / f"{name}-table.csv").read_text())}
     assert list(table) == ["svfl", *ours]

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from mtcd.cli.app import main
+from commands import run
 from mtcd.config.schema import StopSection
 from mtcd.core.errors import ConfigError
 from mtcd_experiments.plan import plan_figure
@@ -37,15 +37,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def command(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(["reproduce", *arguments])
-    return ended.value.code or 0
-
-
 @pytest.mark.long
 def test_the_command_leaves_pictures_numbers_and_trainings(folder, capsys, inline) -> None:
-    assert command("small.yaml", "--quick", "--out", "out") == 0
+    assert run("reproduce", "small.yaml", "--quick", "--out", "out") == 0
     shown = capsys.readouterr()
     assert "SVFL" in shown.out
     assert "Time:" in shown.out
@@ -65,7 +59,7 @@ def test_all_goes_on_without_a_figure_whose_data_is_missing(
     (folder / f"{FIGURES[0]}.yaml").write_text(text(real))
     (folder / f"{FIGURES[1]}.yaml").write_text(text(SMALL))
     monkeypatch.setattr("mtcd_experiments.read.experiments_folder", lambda: folder)
-    assert command("all", "--seeds", "1", "--page", "page.md") == 2
+    assert run("reproduce", "all", "--seeds", "1", "--page", "page.md") == 2
     said = " ".join(capsys.readouterr().err.split())
     assert f"{FIGURES[0]} was not made" in said
     assert "MTCD_DATA" in said
@@ -81,7 +75,7 @@ def test_all_goes_on_without_an_optional_figure_and_ends_well(
     (folder / f"{FIGURES[0]}.yaml").write_text(text(changed(SPLIT, OPTIONAL)))
     (folder / f"{FIGURES[1]}.yaml").write_text(text(SMALL))
     monkeypatch.setattr("mtcd_experiments.read.experiments_folder", lambda: folder)
-    assert command("all", "--seeds", "1", "--page", "page.md") == 0
+    assert run("reproduce", "all", "--seeds", "1", "--page", "page.md") == 0
     said = " ".join(capsys.readouterr().err.split())
     assert f"{FIGURES[0]} is left out" in said
     assert "pip install '.[torch]'" in said
@@ -111,7 +105,7 @@ def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_list_names_every_experiment(folder, capsys, monkeypatch) -> None:
     monkeypatch.setattr("mtcd_experiments.read.experiments_folder", lambda: folder)
-    assert command("--list") == 0
+    assert run("reproduce", "--list") == 0
     assert "A figure for tests." in capsys.readouterr().out
 
 
@@ -233,7 +227,7 @@ def refused(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], says: list[str]
 ) -> None:
     before = sorted(folder.rglob("*"))
-    assert command(*arguments) == 2
+    assert run("reproduce", *arguments) == 2
     shown = capsys.readouterr()
     said = " ".join(shown.err.split())
     assert shown.out == ""
@@ -247,7 +241,7 @@ def refused(
 def test_a_training_that_cannot_work_names_its_curve(folder, capsys) -> None:
     wrong = changed({"cases": {"row": {"changes": {"network": {"kind": "rwo"}}}}})
     (folder / "small.yaml").write_text(text(wrong))
-    assert command("small.yaml", "--seeds", "1") == 2
+    assert run("reproduce", "small.yaml", "--seeds", "1") == 2
     said = " ".join(capsys.readouterr().err.split())
     assert "case row, curve" in said
     assert "rwo" in said

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bundles_on_disk import found
-from mtcd.cli.app import main
+from federation_commands import run
 from mtcd.core.errors import MtcdError
 from mtcd.federation.backup import back_up, restore
 from mtcd.federation.credentials.bundle import read_bundle
@@ -45,18 +45,15 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     bundle, file = found(tmp_path) / "a", tmp_path / "a.tar"
     before = {path.name: path.read_bytes() for path in bundle.iterdir()}
 
-    def run(*words: object) -> int:
-        with pytest.raises(SystemExit) as left:
-            main(["federation", *map(str, words)])
-        return int(left.value.code or 0)
-
-    assert run("backup", bundle, file) == 0
-    assert run("backup", bundle, file) == 2
-    assert "exists" in capsys.readouterr().err
-    assert run("restore", file, bundle) == 2
-    assert "not an empty folder" in capsys.readouterr().err
+    for words, code, said in (
+        (("backup", bundle, file), 0, ""),
+        (("backup", bundle, file), 2, "exists"),
+        (("restore", file, bundle), 2, "not an empty folder"),
+    ):
+        ended, _, err = run(capsys, *words)
+        assert (ended, said in err) == (code, True)
     shutil.rmtree(bundle)
-    assert run("restore", file, bundle) == 0
+    assert run(capsys, "restore", file, bundle)[0] == 0
     assert {path.name: path.read_bytes() for path in bundle.iterdir()} == before
     read_bundle(bundle)
 

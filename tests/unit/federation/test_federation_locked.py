@@ -51,12 +51,13 @@ def test_a_certificate_of_another_locks_nothing(bundles: Path, tmp_path: Path) -
     stranger = tmp_path / "others"
     stranger.mkdir()
     init_federation(written(stranger), stranger / "bundles", 90)
-    with pytest.raises(WireError, match="in the place of"):
-        a.lock("c", b.certificate, BODY)
-    with pytest.raises(WireError, match="did not sign"):
-        a.lock("c", seal_of(stranger / "bundles", "c").certificate, BODY)
-    with pytest.raises(WireError, match="not readable"):
-        a.lock("c", b"nonsense", BODY)
+    for given, words in (
+        (b.certificate, "in the place of"),
+        (seal_of(stranger / "bundles", "c").certificate, "did not sign"),
+        (b"nonsense", "not readable"),
+    ):
+        with pytest.raises(WireError, match=words):
+            a.lock("c", given, BODY)
     old = seal_of(bundles, "c").certificate
     revoke(bundles, "c")
     with pytest.raises(WireError, match="revoked"):

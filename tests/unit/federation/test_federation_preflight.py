@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from commands import run
 from federations import written
 from hubs import Hub, Passing, linear
 from live import make_bundles
-from mtcd.cli.app import main
 from mtcd.core.errors import DataError
 from mtcd.federation import preflight as checks
 from mtcd.federation.administrator import init_federation
@@ -25,7 +25,7 @@ from mtcd.federation.listening import runs_already, why_not_listening
 from mtcd.federation.names import parse_address
 from mtcd.federation.node import opening
 from mtcd.federation.node.context import NodeContext
-from mtcd.federation.node.link import Request
+from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.refusal import Refusal, UnableError
 from mtcd.federation.node.rpc import Rpc
@@ -82,6 +82,12 @@ def bundles_of(
     return make_bundles(folder, clients, **{"alignment": "hashed", **changes})
 
 
+def failures_of(bundle: Bundle, table: Path, **more: Any) -> list[Finding]:
+    """What the party of a bundle would fail by, with this table."""
+    found = preflight(bundle.folder, {"data": table, "key": "id"}, **more)
+    return [one for one in found if one.level == FAILED]
+
+
 def by_requirement(found: list[Finding], level: str) -> dict[str, str]:
     return {one.requirement: one.sentence for one in found if one.level == level}
 
@@ -109,13 +115,10 @@ def test_a_party_that_has_everything_is_told_so(
     # nobody is up
     assert "does not accept a connection" in by_requirement(found, NOTE)["addresses"]
     assert not list(tmp_path.rglob("run"))  # nothing was begun
-    with pytest.raises(SystemExit) as ended:
-        main(["party", str(bundles["b"].folder), "--data", str(made["b"]), "--id", "id", "--check"])
-    assert ended.value.code == 0
+    words = [str(bundles["b"].folder), "--data", str(made["b"]), "--id", "id", "--check"]
+    assert run("party", *words) == 0
     assert "has all that the run needs" in capsys.readouterr().out
-    with pytest.raises(SystemExit) as ended:
-        main(["server", str(bundles["server"].folder), "--check"])
-    assert ended.value.code == 0
+    assert run("server", str(bundles["server"].folder), "--check") == 0
 
 
 @pytest.mark.parametrize(
@@ -152,8 +155,7 @@ def test_labels_that_do_not_fit_the_model_are_found(tmp_path: Path) -> None:
     bundles = bundles_of(tmp_path, model={"kind": "logistic", "l2": 0.1})
     table = tables(tmp_path, CLIENTS)["a"]
     table.write_text(table.read_text().replace(",1\n", ",2\n", 3))
-    failures = by_requirement(preflight(bundles["a"].folder, {"data": table, "key": "id"}), FAILED)
-    assert set(failures) == {"labels"}
+    assert [one.requirement for one in failures_of(bundles["a"], table)] == ["labels"]
 
 
 def test_a_bundle_that_cannot_be_used_is_a_finding(tmp_path: Path) -> None:
@@ -168,8 +170,9 @@ def test_an_address_that_is_in_use_is_found(tmp_path: Path) -> None:
     bundles, made = bundles_of(tmp_path), tables(tmp_path, CLIENTS)
     host, port = bundles["b"].config.address.rsplit(":", 1)  # type: ignore[union-attr]
     with socket.create_server((host, int(port))):
-        found = preflight(bundles["b"].folder, {"data": made["b"], "key": "id"})
-    assert "Cannot listen" in by_requirement(found, FAILED)["addresses"]
+        (failure,) = failures_of(bundles["b"], made["b"])
+    assert failure.requirement == "addresses"
+    assert "Cannot listen" in failure.sentence
 
 
 def test_a_peer_whose_name_cannot_be_resolved_is_found(tmp_path: Path) -> None:
@@ -219,11 +222,7 @@ def test_a_missing_and_a_broken_and_an_old_package_are_found(
     monkeypatch.setattr(
         checks, "version", lambda name: "0.1" if name == "zstandard" else real(name)
     )
-    found = [
-        one
-        for one in preflight(bundle.folder, {"data": made["b"], "key": "id"})
-        if one.level == FAILED
-    ]
+    found = failures_of(bundle, made["b"])
     assert [one.requirement for one in found] == ["packages", "packages"]
     assert "tenseal, which is not installed" in found[0].told
     assert "zstandard 0.1 is installed, but this mtcd works with >=0.22" in found[1].told
@@ -266,21 +265,10 @@ def test_the_check_names_an_address_for_metrics_that_cannot_be_used(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bundle, made = bundles_of(tmp_path)["b"], tables(tmp_path, CLIENTS)
-    words = [
-        "party",
-        str(bundle.folder),
-        "--data",
-        str(made["b"]),
-        "--id",
-        "id",
-        "--check",
-        "--metrics",
-    ]
+    words = [str(bundle.folder), "--data", str(made["b"]), "--id", "id", "--check"]
     with socket.create_server(("127.0.0.1", 0)) as other:
         where = f"127.0.0.1:{other.getsockname()[1]}"
-        with pytest.raises(SystemExit) as ended:
-            main([*words, where])
-    assert ended.value.code == 2
+        assert run("party", *words, "--metrics", where) == 2
     failed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("failed")]
     assert len(failed) == 1
     assert where in failed[0]
@@ -496,7 +484,7 @@ def test_a_refusal_that_is_none_is_refused(body: bytes, tmp_path: Path) -> None:
 
 
 def _request(sender: str, body: bytes) -> Any:
-    return Request(sender, "unable", body, lambda answer: None)
+    return IncomingRequest(sender, "unable", body, lambda answer: None)
 
 
 def test_a_party_of_a_run_that_fails_at_its_restart_tells_nobody(tmp_path: Path) -> None:

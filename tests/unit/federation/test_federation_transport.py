@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from bundles_on_disk import found
 from mtcd.federation.administrator import renew, revoke
-from mtcd.federation.connections.wire import REQUEST
+from mtcd.federation.connections.wire import REQUEST, frame_head
 from mtcd.federation.credentials.authority import Authority
 from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.credentials.certificates import issue
@@ -49,6 +50,15 @@ def change(bundle: Path, before: str, after: str) -> None:
 
 def address(bundles: Path, name: str) -> str:
     return str(read_bundle(bundles / name).config.address)
+
+
+@contextmanager
+def greeted(bundles: Path) -> Iterator[ByHand]:
+    """A connection of b to a, by hand, that a has accepted."""
+    with ByHand(address(bundles, "a"), bundles / "b") as b:
+        b.say("b", "a")
+        assert b.hear()
+        yield b
 
 
 def test_neighbours_and_server_talk_and_nobody_else_does(bundles: Path, opened: Open) -> None:
@@ -117,9 +127,7 @@ def test_who_speaks_under_another_name_is_cut_off(
         assert not b.hear()
     assert until(lambda: a.refused == {"name": 1})
     assert a.seen == []
-    with ByHand(address(bundles, "a"), bundles / "b") as b:
-        b.say("b", "a")
-        assert b.hear()
+    with greeted(bundles) as b:
         b.send(REQUEST, "from c", 1, b"as c")
         assert until(lambda: a.heard == [("b", "from c", b"as c")])  # said by b, whatever it says
 
@@ -223,9 +231,7 @@ def test_a_connection_ends_with_the_certificate_of_either_end(bundles: Path, ope
     write_files(bundles / "b", {"key.pem": made.key_pem, "cert.pem": made.certificate_pem})
     change(bundles / "a", "lease_ms: 2000", "lease_ms: 30000")
     a = opened("a")
-    with ByHand(address(bundles, "a"), bundles / "b") as b:
-        b.say("b", "a")
-        assert b.hear()
+    with greeted(bundles) as b:
         assert b.is_cut_off()
     assert until(lambda: a.seen == [("b", True), ("b", False)])
     assert until(lambda: a.refused == {"certificate": 1})
@@ -234,28 +240,22 @@ def test_a_connection_ends_with_the_certificate_of_either_end(bundles: Path, ope
 # What members send
 
 
-@pytest.mark.parametrize("length", [2**63, 300 * 2**20])
-def test_a_message_that_is_too_long_is_refused_by_its_head(
-    length: int, bundles: Path, opened: Open
+@pytest.mark.parametrize(
+    "head",
+    [
+        frame_head(REQUEST, "x", 1, 2**63),
+        frame_head(REQUEST, "x", 1, 300 * 2**20),
+        b"\0" * 64,
+        b"\1\5" + b"\xff" * 62,
+        b"GET /" + b" " * 59,
+    ],
+    ids=["of 8 EiB", "of 300 MiB", "zeros", "ones", "HTTP"],
+)
+def test_who_sends_no_frame_or_one_that_is_too_long_is_cut_off(
+    head: bytes, bundles: Path, opened: Open
 ) -> None:
-    from mtcd.federation.connections.wire import frame_head
-
     a = opened("a")
-    with ByHand(address(bundles, "a"), bundles / "b") as b:
-        b.say("b", "a")
-        assert b.hear()
-        b.tls.sendall(frame_head(REQUEST, "x", 1, length))
-        assert b.is_cut_off()
-    assert until(lambda: a.refused == {"frame": 1})
-    assert a.heard == []
-
-
-@pytest.mark.parametrize("head", [b"\0" * 64, b"\1\5" + b"\xff" * 62, b"GET /" + b" " * 59])
-def test_what_is_no_frame_is_cut_off(head: bytes, bundles: Path, opened: Open) -> None:
-    a = opened("a")
-    with ByHand(address(bundles, "a"), bundles / "b") as b:
-        b.say("b", "a")
-        assert b.hear()
+    with greeted(bundles) as b:
         b.tls.sendall(head)
         assert b.is_cut_off()
     assert until(lambda: a.refused == {"frame": 1})
@@ -310,9 +310,7 @@ def test_a_member_that_only_asks_and_reads_nothing_is_cut_off(bundles: Path) -> 
 
 def test_a_member_that_says_nothing_is_lost_after_the_lease(bundles: Path, opened: Open) -> None:
     a = opened("a")
-    with ByHand(address(bundles, "a"), bundles / "b") as b:
-        b.say("b", "a")
-        assert b.hear()
+    with greeted(bundles) as b:
         assert b.is_cut_off()
     assert until(lambda: a.seen == [("b", True), ("b", False)])
     assert a.refused == {}

@@ -3,8 +3,10 @@ parties."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import mtcd
@@ -17,10 +19,12 @@ from mtcd.methods.svfl.svfl import SVFL
 from mtcd.methods.tours.conjugate import Conjugate
 from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.models.trees.gains import ComparedGains
-from mtcd.network.topology import make_network
+from mtcd.network.changes import with_changes
+from mtcd.network.topology import Change, make_network
 from mtcd.privacy.masked.masked import with_masks
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.ledger.costs import Costs, Sizes
+from mtcd.protocol.party import MONITOR, SERVER
 from mtcd.theory.stepsize import descent_limit, theorem_limit
 from problems import MODELS, make_data
 
@@ -250,3 +254,59 @@ def test_how_much_a_token_may_carry(
     limits = [bounds.limits.get(name, 0) for name in ("snapshots", "products", "past")]
     assert limits == [snapshots, products, past]
     assert bounds.slots == slots
+
+
+DATA = make_data(MODELS[0], 12, [2, 1, 3], seed=3)
+
+
+NETWORK = make_network("path", DATA.clients)
+
+
+@pytest.mark.parametrize(
+    ("method", "alone"),
+    [
+        (mtcd.MTCD(), True),
+        (mtcd.MTCD(1), True),
+        (mtcd.MTCD(2), False),
+        (mtcd.MTCD(2, combine="cluster"), True),
+        (mtcd.MTCD(clusters=[["a"], ["b"]]), True),
+        (mtcd.MTCD(1, combine="optimal"), False),
+    ],
+)
+def test_whether_a_client_has_one_copy_at_most(method: mtcd.MTCD, alone: bool) -> None:
+    assert method.one_token_per_client == alone
+
+
+def test_a_note_says_where_a_lone_token_stays() -> None:
+    changing = with_changes(NETWORK, [Change(3, leave=["c1"])])
+    expected = (
+        "From iteration 3 on the clients present are in 2 components: the token stays in its "
+        "component until the "
+        "others can be reached again."
+    )
+    assert expected in mtcd.STCD(stepsize=0.01).notes(changing)
+    assert expected not in mtcd.MTCD(2, 3, stepsize=0.01).notes(changing)
+    assert mtcd.STCD(stepsize=0.01).notes(NETWORK) == ()
+
+
+METHODS: list[Method] = [
+    mtcd.STCD(stepsize=0.01),
+    mtcd.MTCD(2, 3, stepsize=0.01),
+    mtcd.MTCD(2, 3, stepsize=0.01, combine="optimal"),
+    mtcd.SVFL(stepsize=0.01),
+]
+
+
+@pytest.mark.parametrize("warm", [False, True])
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.describe())
+def test_a_training_starts_with_messages_of_its_server_or_of_parties_to_themselves(
+    method: Method, warm: bool
+) -> None:
+    """Or to the server, or the monitor: no link between clients is used before the first visit."""
+    problem = MODELS[0].problem(DATA)
+    if warm:
+        problem = replace(problem, start=tuple(np.ones(block.shape[1]) for block in DATA.blocks))
+    opening = method.parties(problem, NETWORK, 0).opening
+    assert opening
+    for message in opening:
+        assert message.sender == SERVER or message.to in (message.sender, SERVER, MONITOR)

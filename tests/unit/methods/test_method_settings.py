@@ -20,7 +20,7 @@ from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
 from mtcd.privacy.masked.double_server import DoubleMaskingServer
 from mtcd.privacy.masked.masked import with_masks
-from mtcd.privacy.masked.parties import MaskingServer
+from mtcd.privacy.masked.server import MaskingServer
 from mtcd.privacy.sealed.dp.mode import private_tours
 from mtcd.privacy.sealed.dp.settings import PrivateTours
 from mtcd.privacy.sealed.mode import sealed_tours
@@ -285,3 +285,16 @@ def test_parties_are_masked_once_or_twice(method: Any) -> None:
     for aggregation, host in (("masked", MaskingServer), ("double-masked", DoubleMaskingServer)):
         assert type(with_masks(method, aggregation).parties(problem, path, 0).server) is host
     assert not isinstance(method.parties(problem, path, 0).server, MaskingServer)
+
+
+DATA = make_data(MODELS[0], 12, [2, 1, 3], seed=3)
+
+
+NETWORK = make_network("path", DATA.clients)
+
+
+def test_masks_need_three_clients_and_no_more() -> None:
+    method = with_masks(mtcd.SVFL(stepsize=0.01))
+    method.check(NETWORK)
+    with pytest.raises(ConfigError, match="at least 3 clients"):
+        method.check(make_network("path", ["a", "b"]))

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import mtcd
 from compared_iterates import assert_same, iterates
 from mtcd.core.errors import ConfigError, NetworkError
 from mtcd.engines.local import LocalEngine
+from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.reference import svfl as plain_svfl
 from mtcd.methods.svfl.svfl import SVFL
@@ -205,3 +207,41 @@ def test_clusters_are_lists_of_lists_or_chosen_here(clusters: object) -> None:
     with pytest.raises(ConfigError, match="'auto' or a list of lists of clients"):
         MTCD(hops=3, clusters=clusters)
     assert MTCD(hops=3, clusters=[["c0"], ("c1", "c2")]).clusters is not None
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        (mtcd.SVFL(3), "SVFL, Q=3"),
+        (mtcd.SVFL(3, batch=5), "SVFL, Q=3, B=5"),
+        (mtcd.DCPA(), "DCPA (B)"),
+        (mtcd.DCPA(stepsize=0.5, dual_stepsize=0.25), "DCPA (B), μ_w=0.5, μ_y=0.25"),
+        (mtcd.STCD(2), "STCD, Q=2"),
+        (mtcd.STCD(2, walk="tour"), "STCD, Q=2, tour"),
+        (mtcd.STCD(2, local_solver="majorise"), "STCD, Q=2, majorise"),
+        (
+            mtcd.STCD(2, stepsize=0.1, walk="tour", acceleration="anderson", depth=3),
+            "STCD, Q=2, tour, anderson (M=3)",
+        ),
+        (
+            mtcd.STCD(2, stepsize=0.1, walk="tour", acceleration="momentum"),
+            "STCD, Q=2, tour, momentum",
+        ),
+        (mtcd.STCD(walk="tour", acceleration="conjugate"), "STCD, Q=auto, tour, conjugate"),
+        (
+            mtcd.STCD(walk="tour", acceleration="anderson", stepsize=0.1),
+            "STCD, Q=1, tour, anderson (M=5)",
+        ),
+        (mtcd.MTCD(2, 3, 4), "MTCD, Γ=2, S=3, Q=4, average"),
+        (mtcd.MTCD(3, 4, 2, batch=6), "MTCD, Γ=3, S=4, Q=2, B=6, average"),
+        (mtcd.MTCD(clusters="auto", hops=4), "MTCD, Γ=auto, S=4, Q=1, cluster"),
+        (mtcd.MTCD(hops=3), "MTCD, Γ=1, S=3, Q=1, average"),
+        (
+            mtcd.MTCD(hops=3, batch=7, clusters=[["a"], ["b"], ["c"]]),
+            "MTCD, Γ=3, S=3, Q=1, B=7, cluster",
+        ),
+        (mtcd.MTCD(hops=3, combine="cluster"), "MTCD, Γ=auto, S=3, Q=1, cluster"),
+    ],
+)
+def test_methods_in_a_few_words(method: Method, words: str) -> None:
+    assert method.describe() == words

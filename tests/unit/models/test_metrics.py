@@ -154,18 +154,16 @@ def test_equal_labels_have_no_r2() -> None:
 
 
 def test_names_that_do_not_fit_are_refused_with_those_that_do() -> None:
-    with pytest.raises(ConfigError, match="no metric is called 'acu'; did you mean 'auc'"):
-        find_metrics(["acu"], 2, True)
-    with pytest.raises(ConfigError, match="auc is for models that predict classes.*mae, r2, rmse"):
-        find_metrics(["auc"], 0, False)
-    with pytest.raises(ConfigError, match="rmse is for models that predict values.*accuracy, auc"):
-        find_metrics(["rmse"], 2, True)
-    with pytest.raises(ConfigError, match="log_loss needs probabilities.*Choose among accuracy"):
-        find_metrics(["log_loss"], 2, False)
-    with pytest.raises(ConfigError, match="list of names"):
-        find_metrics("auc", 2, True)
-    with pytest.raises(ConfigError, match="list of names"):
-        find_metrics(3, 2, True)  # type: ignore[arg-type]
+    for names, classes, probabilities, words in (
+        (["acu"], 2, True, "no metric is called 'acu'; did you mean 'auc'"),
+        (["auc"], 0, False, "auc is for models that predict classes.*mae, r2, rmse"),
+        (["rmse"], 2, True, "rmse is for models that predict values.*accuracy, auc"),
+        (["log_loss"], 2, False, "log_loss needs probabilities.*Choose among accuracy"),
+        ("auc", 2, True, "list of names"),
+        (3, 2, True, "list of names"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            find_metrics(names, classes, probabilities)
 
 
 def test_defaults_by_model() -> None:

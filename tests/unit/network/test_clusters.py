@@ -5,15 +5,18 @@ from __future__ import annotations
 import time
 
 import networkx as nx
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.linalg import ArpackError
 
 from mtcd.core.errors import NetworkError
+from mtcd.network import clusters
 from mtcd.network import clusters as clusters_module
 from mtcd.network.clusters import Cluster, check_clusters, find_clusters
 from mtcd.network.edges import network_from_edges
+from mtcd.network.spectrum import adjacency, laplacian
 from mtcd.network.topology import Network, make_network
 
 
@@ -228,3 +231,49 @@ class TestCheck:
     def test_refuses(self, groups, message):
         with pytest.raises(NetworkError, match=message):
             check_clusters(make_network("path", ["ann", "bob", "cat", "dan"]), groups)
+
+
+@pytest.mark.parametrize("clients", [31, 101])
+def test_clusters_are_cut_off_from_the_first_client_on(clients: int) -> None:
+    """By all eigenvectors, and by one of a sparse matrix: whatever sign it has, the same
+    clusters."""
+    found = find_clusters(make_network("path", [f"c{k}" for k in range(clients)]), 3)
+    assert found[0] == tuple(range(round(clients / 3)))
+    assert [k for cluster in found for k in cluster] == list(range(clients))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "count", "shares"),
+    [
+        ([30, 10], 4, [3, 1]),
+        ([5, 5, 5], 7, [3, 2, 2]),
+        ([1, 9, 4], 6, [1, 3, 2]),
+        ([2, 7], 2, [1, 1]),
+    ],
+)
+def test_clusters_are_dealt_to_the_fullest_part(
+    sizes: list[int], count: int, shares: list[int]
+) -> None:
+    assert clusters._shares(sizes, count) == shares
+
+
+def test_the_order_of_a_complete_part_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = network_from_edges([*nx.complete_graph(4).edges, (3, 4)], [f"c{k}" for k in range(5)])
+    A = adjacency(network)
+    monkeypatch.setattr(clusters, "_fiedler", None)
+    assert clusters._order(network, A, (0, 1, 3)) == [0, 1, 3]
+    assert clusters._order(network, A, (0, 2, 1, 3)) == [0, 2, 1, 3]
+    with pytest.raises(TypeError):
+        clusters._order(network, A, (2, 3, 4))
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_an_eigenvector_of_a_large_network_grows_with_the_numbers(
+    sign: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    L, found = (
+        laplacian(adjacency(make_network("path", [f"c{k}" for k in range(70)]))),
+        np.linspace(-3, 2, 70),
+    )
+    monkeypatch.setattr(clusters, "fiedler_sparse", lambda _: (0.1, sign * found))
+    assert clusters._fiedler(L).tolist() == found.tolist()

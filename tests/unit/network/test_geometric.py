@@ -109,3 +109,13 @@ def test_the_tour_of_a_ring_is_the_ring_however_its_clients_are_numbered(K: int)
         map(frozenset, edges)
     )
     assert ring(nx.path_graph(K)) is None
+
+
+@pytest.mark.parametrize("clients", [1, 2, 50])
+def test_a_usual_radius_is_proposed_where_none_is_given(clients: int) -> None:
+    """Twice log K clients are expected within it; of one or two clients it is still a radius."""
+    usual = np.sqrt(2 * np.log(max(clients, 2)) / (np.pi * clients))
+    with pytest.raises(NetworkError, match="needs radius") as told:
+        make_network("random-geometric", [f"c{k}" for k in range(clients)])
+    proposed = float(str(told.value).split(f"{clients} clients, ")[1].split()[0])
+    assert min(usual, np.sqrt(2)) <= proposed <= 1.001 * usual

@@ -174,3 +174,27 @@ def test_a_slice_of_others_is_computed_and_not_stored_where_it_can_be() -> None:
     others = Others(3, 100)
     assert [isinstance(others[place:], range) for place in (2, 3, 4)] == [False, True, True]
     assert [list(others[place:])[:3] for place in (2, 3, 4)] == [[2, 4, 5], [4, 5, 6], [5, 6, 7]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        (
+            [Change(3, join=["b"]), Change(5, join=["b"])],
+            "at iteration 5 client 'b' joins, but is present already",
+        ),
+        (
+            [Change(3, leave=["b"]), Change(5, leave=["b"])],
+            "at iteration 5 client 'b' leaves, but is absent",
+        ),
+        ([Change(3, leave=["b"], join=["b"])], "at iteration 3 client 'b' is named twice"),
+        (
+            [Change(3, leave=["a"]), Change(4, leave=["b", "c"])],
+            "from iteration 4 on all clients are absent",
+        ),
+    ],
+)
+def test_changes_that_cannot_be_are_refused(changes: list[Change], says: str) -> None:
+    network = make_network("path", ["a", "b", "c"])
+    with pytest.raises(NetworkError, match=says):
+        with_changes(network, changes)

@@ -16,7 +16,7 @@ from scipy.sparse.linalg import eigsh
 from mtcd.core.errors import NetworkError
 from mtcd.network import spectrum
 from mtcd.network.edges import network_from_edges, read_network
-from mtcd.network.spectrum import facts, fiedler_sparse
+from mtcd.network.spectrum import diameter, facts, fiedler_sparse
 from mtcd.network.topology import KINDS, Network, make_network
 
 
@@ -331,3 +331,30 @@ def test_an_edge_list_may_use_other_delimiters(tmp_path: Path, delimiter: str) -
     path = tmp_path / "net.csv"
     path.write_text("source,target\na,b\nb,c\n".replace(",", delimiter))
     assert read_network(path, ["a", "b", "c"]).neighbours == ((1,), (0, 2), (1,))
+
+
+@pytest.mark.parametrize("rows", [-2, -1, 0, 4, 7])
+def test_a_grid_has_rows_that_clients_fill(rows: int) -> None:
+    names = [f"c{k}" for k in range(6)]
+    with pytest.raises(NetworkError, match="choose rows from 1, 2, 3"):
+        make_network("grid", names, rows=rows)
+    for fitting in (1, 2, 3, 6):
+        assert make_network("grid", names, rows=fitting).edges == (
+            fitting - 1
+        ) * 6 // fitting + fitting * (6 // fitting - 1)
+
+
+@pytest.mark.parametrize(("sweeps", "exact"), [(0, False), (1, False), (3, True)])
+def test_a_diameter_is_exact_if_there_was_time_for_it(
+    sweeps: int, exact: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ring of seven and one of three that share a client: none is as far apart as twice the way
+    to the middle."""
+    graph = nx.compose(nx.cycle_graph(7), nx.Graph([(0, 7), (7, 8), (8, 0)]))
+    network = network_from_edges(graph, [f"c{k}" for k in range(9)])
+    assert diameter(network) == (nx.diameter(graph), True) == (4, True)
+    monkeypatch.setattr(spectrum, "EXACT_DIAMETER_LIMIT", 8)
+    monkeypatch.setattr(spectrum, "SWEEPS", sweeps)
+    assert diameter(network) == (4, exact)
+    monkeypatch.setattr(spectrum, "EXACT_DIAMETER_LIMIT", 9)
+    assert diameter(network) == (4, True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise, permutations
+from itertools import pairwise
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -14,17 +15,10 @@ from hypothesis import strategies as st
 from mtcd.core.errors import ConfigError, NetworkError
 from mtcd.core.seeding import stream
 from mtcd.network.clusters import find_clusters
+from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
-from mtcd.network.tours import (
-    around_the_tree,
-    closed_walk,
-    hamiltonian_cycle,
-    round_trip,
-    walk_through_all,
-)
 from mtcd.network.walks import NOWHERE, WALKS, Walk, make_walk
 from mtcd.network.walks.lazy import LazyWalk
-from problems import networks
 
 
 def random_network(K: int, p: float, seed: int) -> Network:
@@ -209,70 +203,6 @@ def test_the_non_backtracking_walk_turns_round_only_in_dead_ends(K, seed, draws)
             assert network.neighbours[here] == (before,)
 
 
-@pytest.mark.parametrize(
-    ("kind", "K", "rows", "length"),
-    [
-        ("path", 40, None, 78),
-        ("star", 9, None, 16),
-        ("cycle", 40, None, 40),
-        ("complete", 40, None, 40),
-        ("grid", 40, 5, 40),
-        ("path", 2, None, 2),
-        ("path", 1, None, 1),
-        ("grid", 9, None, 10),  # odd: one hop too many is as good as it gets
-    ],
-)
-def test_tours_are_as_short_as_can_be(kind, K, rows, length) -> None:
-    network = make_network(kind, [f"c{k}" for k in range(K)], rows=rows)
-    tour = closed_walk(network, range(K))
-    assert len(tour) == length
-    assert set(tour) == set(range(K))
-
-
-@pytest.mark.parametrize("kind", ["path", "grid", "complete"])
-def test_large_networks_have_tours_too(kind: str) -> None:
-    network = make_network(kind, [f"c{k}" for k in range(600)])
-    tour = closed_walk(network, range(600))
-    assert set(tour) == set(range(600))
-    assert len(tour) == (1198 if kind == "path" else 600)
-    assert all(b in network.neighbours[a] for a, b in pairwise([*tour, tour[0]]))
-
-
-def test_cycles_through_all_are_found_where_there_are_some() -> None:
-    grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(4, 6))
-    for graph in (
-        nx.cycle_graph(9),
-        nx.complete_graph(7),
-        grid,
-        nx.gnp_random_graph(20, 0.5, seed=1),
-    ):
-        cycle = hamiltonian_cycle(graph)
-        assert sorted(cycle) == sorted(graph)
-        assert all(graph.has_edge(a, b) for a, b in pairwise([*cycle, cycle[0]]))
-    assert hamiltonian_cycle(nx.cycle_graph(3)) is not None
-    for none in (
-        *map(nx.path_graph, (1, 2, 4)),
-        nx.star_graph(4),
-        nx.complete_bipartite_graph(2, 4),
-    ):
-        assert hamiltonian_cycle(none) is None
-
-
-def test_a_round_trip_is_turned_round_until_nothing_makes_it_shorter() -> None:
-    """Also where each turn saves one hop only: here to the shortest there is."""
-    graph = nx.gnp_random_graph(8, 0.3, seed=7)
-    order = np.random.default_rng(7).permutation(8).tolist()
-    far = dict(nx.all_pairs_shortest_path_length(graph))
-    shortest = min(
-        sum(far[a][b] for a, b in pairwise((0, *way, 0))) for way in permutations(range(1, 8))
-    )
-    assert sum(far[a][b] for a, b in pairwise([*order, order[0]])) > shortest
-    trip = round_trip(graph, order)
-    assert len(trip) == shortest
-    assert set(trip) == set(graph)
-    assert all(graph.has_edge(a, b) for a, b in pairwise([*trip, trip[0]]))
-
-
 @pytest.mark.parametrize("kind", TOURS)
 def test_a_tour_of_a_network_in_pieces_is_refused(kind) -> None:
     network = make_network("empty", ["a", "b"])
@@ -280,24 +210,6 @@ def test_a_tour_of_a_network_in_pieces_is_refused(kind) -> None:
         make_walk(kind, network)
     with pytest.raises(NetworkError, match="outside its cluster"):
         step(make_walk("tour", make_network("path", ["a", "b", "c"]), within=[0, 1]), 2, 0.5)
-
-
-@given(st.integers(1, 12), st.data())
-def test_a_walk_through_all_uses_links_only_and_ends_where_it_is_asked_to(K, data) -> None:
-    network = data.draw(networks(K, connected=True))
-    end = data.draw(st.integers(0, K - 1))
-    walk = walk_through_all(network, end)
-    assert walk[-1] == end
-    assert set(walk) == set(range(K))
-    assert all(b in network.neighbours[a] for a, b in pairwise(walk))
-    assert K - 1 <= len(walk) - 1 <= max(0, 2 * (K - 1) - 1)
-
-
-@pytest.mark.parametrize(
-    ("kind", "end", "hops"), [("path", 0, 4), ("path", 2, 6), ("cycle", 3, 4), ("star", 0, 7)]
-)
-def test_a_walk_through_all_is_as_short_as_can_be(kind, end, hops) -> None:
-    assert len(walk_through_all(make_network(kind, [f"c{k}" for k in range(5)]), end)) - 1 == hops
 
 
 @pytest.mark.parametrize("kind", ["path", "cycle", "star", "grid"])
@@ -309,7 +221,53 @@ def test_a_tour_covers_all_when_the_last_client_has_had_its_first_visit(kind: st
         assert walk.cover(start) == 1 + max(trail.index(k) for k in range(network.size))
 
 
-def test_around_a_tree_the_first_branch_is_first_wherever_it_begins() -> None:
-    tree = [[1], [0, 2, 3], [1], [1]]
-    assert around_the_tree(tree, 1) == [1, 0, 1, 2, 1, 3]
-    assert around_the_tree(tree, 2) == [2, 1, 3, 1, 0, 1]
+def network_of(kind: str, K: int, **more: Any) -> Network:
+    return make_network(kind, [f"c{k}" for k in range(K)], **more)
+
+
+def test_a_metropolis_walk_accepts_as_many_draws_as_its_probability_says() -> None:
+    """From a leaf to the middle of a star of four: one draw of four, in order; from the middle,
+    all."""
+    walk = make_walk("metropolis", network_of("star", 5))
+    draws = np.arange(16) / 16
+    assert [walk.next(2, -1, 0, 0, 1, draw) for draw in draws] == [0] * 4 + [2] * 12
+    assert [walk.next(0, -1, 0, 0, 1, draw) for draw in draws] == [1] * 4 + [2] * 4 + [3] * 4 + [
+        4
+    ] * 4
+    # degrees 3, 2, 2, 1: from 1, a half each for 0 and 2; to 0 in two of three
+    mixed = network_from_edges([(0, 1), (0, 2), (0, 3), (1, 2)], ["a", "b", "c", "d"])
+    goes = [make_walk("metropolis", mixed).next(1, -1, 0, 0, 1, (i + 0.5) / 12) for i in range(12)]
+    assert goes == [0] * 4 + [1] * 2 + [2] * 6
+
+
+def test_a_lazy_walk_on_a_complete_network_stores_no_choices() -> None:
+    walk = LazyWalk(network_of("complete", 6))
+    assert walk._choices_of(2) == range(6)
+    assert LazyWalk(network_of("complete", 6), within=[1, 2, 5])._choices_of(2) == (1, 2, 5)
+    assert LazyWalk(network_of("star", 4))._choices_of(0) == range(4)
+    assert LazyWalk(network_of("star", 4))._choices_of(1) == (0, 1)
+
+
+def test_the_hops_of_a_walk_from_outside_are_checked_once_and_those_of_the_package_never() -> None:
+    class Own(Walk):
+        def next(self, *where: Any) -> int:
+            return 0
+
+    class Same(Own):
+        pass
+
+    assert hasattr(vars(Own)["next"], "__wrapped__")
+    assert "next" not in vars(Same)
+    for kind in ("lazy", "metropolis", "tour", "random-tour", "non-backtracking"):
+        assert not hasattr(type(make_walk(kind, network_of("path", 2))).next, "__wrapped__")
+
+
+def test_a_random_tour_may_begin_with_the_branch_that_the_last_one_ended_with() -> None:
+    star, seen = network_of("star", 4), set()
+    for seed in range(30):
+        walk, way = make_walk("random-tour", star, seed=seed), [0]
+        for hop in range(1, 8):
+            way.append(walk.next(way[-1], way[-2] if hop > 1 else -1, 0, 0, hop, 0.0))
+        assert set(way[1:7:2]) == {1, 2, 3}
+        seen.add(way[5] == way[7])
+    assert seen == {True, False}

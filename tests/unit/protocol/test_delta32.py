@@ -176,6 +176,6 @@ def test_it_is_for_accelerations_alone() -> None:
         mtcd.SVFL(transport="delta32")
     with pytest.raises(ConfigError, match="transport: delta32"):
         STCD(walk="tour", acceleration="conjugate", transport="float32")
-    with pytest.raises(ConfigError, match="transport: float64"):
+    with pytest.raises(ConfigError, match="transport: float32"):
         MTCD(combine="optimal", transport="delta32")
     assert TRANSPORTS["delta32"] is Delta32

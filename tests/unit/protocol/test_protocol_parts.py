@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mtcd.core.errors import MtcdError
+from mtcd.core.errors import MtcdError, WireError
 from mtcd.methods.mtcd.client import Share
 from mtcd.methods.tours.instruction import Instruction
+from mtcd.protocol.codec.limits import Bounds
+from mtcd.protocol.codec.status import LONGEST_STATUS, Status
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.model import Visit
 from mtcd.protocol.monitor import Monitor
@@ -130,34 +132,6 @@ def test_a_party_s_state_has_that_of_its_transport_if_there_is_one() -> None:
     assert not party.is_early(Begin())
 
 
-def test_a_subclass_restarts_only_if_it_says_so() -> None:
-    class Restarting(Silent):
-        recovery = Recovery.RESTART
-
-    class Inheriting(Restarting):
-        pass
-
-    class Again(Restarting):
-        recovery = Recovery.RESTART
-
-    class InRounds(Silent):
-        recovery = Recovery.ROUNDS
-
-    class Derived(InRounds):
-        pass
-
-    assert [
-        kind.recovery for kind in (Silent, Restarting, Inheriting, Again, InRounds, Derived)
-    ] == [
-        Recovery.WAIT,
-        Recovery.RESTART,
-        Recovery.WAIT,
-        Recovery.RESTART,
-        Recovery.ROUNDS,
-        Recovery.ROUNDS,
-    ]
-
-
 def test_parts_of_a_state_that_have_a_state_keep_their_own() -> None:
     class Whole(Stateful):
         state_fields = ("monitor", "number")
@@ -207,17 +181,17 @@ def test_a_transport_changes_tokens_in_place_and_copies_other_payloads() -> None
     transport = Counting()
     roaming = token(slots={"sync_change": np.array([1.0, 3.0]), "gains": np.ones(2)})
     roaming.aggregate = np.array([5.0, 7.0])
-    assert transport.sent(roaming) is roaming
+    assert transport.sent(roaming, 1) is roaming
     assert roaming.aggregate.tolist() == [10.0, 14.0]
     assert roaming.slots["sync_change"].tolist() == [2.0, 6.0]
     assert roaming.slots["gains"].tolist() == [1.0, 1.0]
-    assert transport.received(roaming).aggregate.tolist() == [5.0, 7.0]
+    assert transport.received(roaming, 1).aggregate.tolist() == [5.0, 7.0]
     upload = fresh(1.0, 2.0, penalty=3.0)
-    sent = transport.sent(upload)
+    sent = transport.sent(upload, 1)
     assert (sent.representation.tolist(), sent.penalty) == ([2.0, 4.0], 3.0)
     assert upload.representation.tolist() == [1.0, 2.0]
     for kept in (Share(1), Progress(1, 1, None, 0.0)):  # no aggregate, or none this time
-        assert transport.sent(kept) is kept
+        assert transport.sent(kept, 1) is kept
     assert transport.count == 3
     assert Transport.reads_objective
 
@@ -274,3 +248,26 @@ def test_dropout_is_drawn_for_a_batch_or_for_a_visit_of_all_samples() -> None:
     assert Visit(4, 0, 2, 0.5).draw == (4, 0)
     assert not Visit(4, 0, 2, 0.5).fuses
     assert not Visit(4, 0, 2, 0.5).updates_statistics
+
+
+def test_no_status_is_longer_than_its_bound() -> None:
+    chunks: Any = []
+    longest = "a" * LONGEST_STATUS
+    field = Status()
+    field.name = "status"
+    field.write(longest, chunks)
+    assert sum(map(len, chunks)) == field.most(Bounds("a run", 3, frozenset(), (12,)))
+    with pytest.raises(WireError):
+        field.write(longest + "a", chunks)
+
+
+@pytest.mark.parametrize("own", Recovery)
+def test_subclasses_inherit_every_way_to_recover_but_restart(own: Recovery) -> None:
+    """They may have state that the base class cannot undo; to say again that it can is up to
+    them."""
+    base = type("Base", (Party,), {"recovery": own})
+    assert base.recovery is own
+    assert type("Other", (base,), {}).recovery is (
+        Recovery.WAIT if own is Recovery.RESTART else own
+    )
+    assert type("Same", (base,), {"recovery": own}).recovery is own

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import mtcd
-from mtcd.core.errors import ConfigError
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
@@ -62,15 +61,6 @@ def test_rounding_changes_little_and_takes_half_the_bytes(name: str) -> None:
     }
 
 
-def test_numbers_beside_the_aggregate_keep_eight_bytes() -> None:
-    ledger = mtcd.Ledger(float_bytes=4)
-    ledger.record(0, 110, wide=10)
-    assert ledger.bytes("sent")["client_client"] == 100 * 4 + 10 * 8
-    total = mtcd.Ledger.total([ledger, ledger])
-    assert total.bytes("sent")["client_client"] == 2 * (100 * 4 + 10 * 8)
-    assert mtcd.Ledger(**ledger.to_dict()) == ledger
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("name", METHODS)
 def test_a_federation_rounds_as_one_process_does(name: str, tmp_path: Path) -> None:
@@ -110,22 +100,6 @@ def test_a_transport_that_hides_the_objective_is_measured_by_the_models() -> Non
     assert issubclass(Hidden, Transport)
     np.testing.assert_array_equal(hidden.coefficients, seen.coefficients)
     np.testing.assert_allclose(hidden.final.objective, seen.final.objective, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda: STCD(transport="float3"), "did you mean 'float32'"),
-        (
-            lambda: STCD(walk="tour", acceleration="momentum", transport="float32"),
-            "transport: float64",
-        ),
-        (lambda: MTCD(combine="optimal", transport="float32"), "transport: float64"),
-    ],
-)
-def test_what_cannot_be_is_refused_in_words(make: Any, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        make()
 
 
 def test_numbers_beyond_single_precision_are_a_diverged_training() -> None:

@@ -1,6 +1,7 @@
 """The tracer on a few messages: what it counts, which messages it keeps, and where those of other
 processes belong."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -179,3 +180,68 @@ def test_logs_say_where_a_message_belongs() -> None:
         (6, 0, 2),
         (7, 0, SERVER),
     ]
+
+
+def test_logs_of_several_processes_are_replayed_in_the_order_of_iterations_hops_and_tokens() -> (
+    None
+):
+    rng, messages = np.random.default_rng(0), []
+    at = [0, 1]
+    for t in range(5):
+        for hop in range(1, 4):
+            for index in range(2):
+                to = int(rng.integers(3))
+                messages.append(
+                    Message(at[index], to, Token(index, t, hop, np.zeros(2), 0.0), 2, 2)
+                )
+                at[index] = to
+    ledger = Ledger()
+    direct = Tracer(3, 3, ledger)
+    for message in messages:
+        ledger.hops += 1
+        direct.see(message)
+    logs = [TraceLog() for _ in range(3)]
+    for message in messages:
+        logs[message.sender].see(message)
+    total = Ledger()
+    replayed = Tracer(3, 3, total)
+    replayed.replay([log.take() for log in logs])
+    assert replayed.state() == direct.state()
+    assert replayed.total == len(messages)
+    assert total.hops == 0, "the engine adds the hops to the ledger, not a listener"
+    assert [log.take() for log in logs] == [[], [], []]
+
+
+@pytest.mark.parametrize("cut", [1, WINDOW - 1, WINDOW, WINDOW + 1, 2 * WINDOW + 5])
+def test_a_tracer_from_a_checkpoint_goes_on_as_the_old_one(cut: int) -> None:
+    ledger = Ledger()
+    whole, before, after = (Tracer(3, 2, ledger) for _ in range(3))
+    for number in range(3 * WINDOW + 7):
+        if number == cut:
+            after.restore(json.loads(json.dumps(before.state())))
+        message = Message(
+            number % 3,
+            (number + 1) % 3,
+            Token(0, number // 2, 1 + number % 2, np.zeros(1), 0.0),
+            1,
+            1,
+        )
+        ledger.hops += 1
+        for tracer in (whole, before if number < cut else after):
+            tracer.see(message)
+    again = json.loads(json.dumps(after.state()))
+    assert again == json.loads(json.dumps(whole.state()))
+    assert [len(window) for window in again["windows"]] == [WINDOW] * 3 + [7]
+
+
+def test_all_messages_are_told_while_somebody_watches() -> None:
+    """Also between the windows of a long training that are kept."""
+    tracer, told, total = Tracer(3, 2, Ledger()), [], 3 * MOST_WINDOWS * WINDOW
+    for number in range(total):
+        payload = Token(0, number // 2, 1 + number % 2, np.zeros(1), 0.0)
+        tracer.see(Message(number % 3, (number + 1) % 3, payload, 1, 1))
+        if number % 100 == 0:
+            told += [place for place, _ in tracer.latest()]
+    assert tracer.spacing > WINDOW
+    assert told == list(range(1, told[-1] + 1))
+    assert told[-1] > total - 101

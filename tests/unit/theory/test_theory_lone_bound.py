@@ -170,3 +170,22 @@ def test_inspect_says_where_it_does_not_hold(
 def test_it_is_shown_for_plain_stcd_only(tmp_path: Path, capsys: Any, method: str) -> None:
     theory = inspected(tmp_path, capsys, method=method)["theory"]
     assert not {"guarantee_stcd", "pi_min", "mixing_time_pi_min"} & set(theory)
+
+
+def test_the_least_number_of_updates_is_not_one_more_by_rounding() -> None:
+    bound = LoneGuarantee(
+        delta=3.0,
+        pi_min=0.25,
+        stepsize=0.1,
+        mixing_time=7,
+        local_updates=3,
+        smoothness=20.0,
+        block_smoothness=10.0,
+    )
+    for updates in (*range(1, 1000), 999_983):
+        assert bound.updates(bound.constant / updates) == updates
+    assert bound.updates(2 * bound.constant) == 1
+    assert bound.updates(bound.constant / 1.5) == 2
+    for target in (0.0, -0.5):
+        with pytest.raises(ConfigError, match="target"):
+            bound.updates(target)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from mtcd.core.errors import ConfigError
 from mtcd.methods.mtcd.mtcd import STCD
 from mtcd.network import spectrum
+from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
 from mtcd.network.walks.facts import Chain
 from mtcd.network.walks.lazy import lazy_chain
@@ -346,3 +348,17 @@ def test_mixing_bounds_by_hand() -> None:
 def test_the_bound_of_matthews_by_hand() -> None:
     assert [cover_bound(6.0, K) for K in (1, 2, 3, 4)] == [0.0, 6.0, 9.0, 11.0]
     assert cover_bound(math.inf, 1) == 0.0
+
+
+def test_the_least_eigenvalue_counts_where_it_is_just_the_largest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A bipartite network of degree 8: 1 - |lambda_K| = 2/9. Its second eigenvalue is little
+    below."""
+    half, shifts = 23, [2, 5, 6, 9, 10, 13, 17, 22]
+    graph = nx.Graph([(k, half + (k + shift) % half) for shift in shifts for k in range(half)])
+    P, share = lazy_chain(network_from_edges(graph, [f"c{k}" for k in range(2 * half)]))
+    values = np.sort(np.linalg.eigvalsh(P.toarray()))
+    assert values[-2] < 7 / 9 == pytest.approx(-values[0])
+    monkeypatch.setattr(mixing, "DENSE_LIMIT", 10)
+    assert spectral_gap(P, share) == pytest.approx(2 / 9, rel=1e-6)

@@ -13,7 +13,7 @@ import scipy.sparse
 from sklearn import metrics as sk
 
 import mtcd
-from mtcd.core.errors import ConfigError, DataError
+from mtcd.core.errors import DataError
 
 STOP = mtcd.Stop(iterations=60)
 METHOD = mtcd.MTCD(tokens=2, hops=4, local_updates=3)
@@ -138,17 +138,6 @@ def test_a_test_class_that_no_training_sample_has() -> None:
     other = mtcd.split(np.eye(4), ["a", "b", "c", "b"], clients=2)
     with pytest.raises(DataError, match="label 'c' is of a class that no training sample has"):
         mtcd.train(replace(data, test=other), mtcd.Glm("multinomial"), "path", METHOD, STOP)
-
-
-def test_metrics_of_another_kind_of_model_are_refused() -> None:
-    with pytest.raises(ConfigError, match="auc is for models that predict classes"):
-        mtcd.train(
-            mtcd.synthetic("ridge", 40, 4, 2), mtcd.Glm(), "path", METHOD, STOP, metrics=["auc"]
-        )
-    with pytest.raises(ConfigError, match="log_loss needs probabilities"):
-        mtcd.train(
-            logistic(), mtcd.Glm("squared-hinge"), "path", METHOD, STOP, metrics=["log_loss"]
-        )
 
 
 def test_saved_history_has_the_metrics_after_the_old_columns(tmp_path) -> None:

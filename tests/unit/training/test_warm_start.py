@@ -202,10 +202,3 @@ def test_what_cannot_be_a_start_is_refused(options, said: str) -> None:
         mtcd.train(
             DATA, MODEL, **{"method": mtcd.SVFL(), "stop": mtcd.Stop(iterations=2), **options}
         )
-
-
-def test_a_run_of_other_clients_cannot_be_a_start() -> None:
-    wider = mtcd.synthetic("logistic", samples=120, features=15, clients=4)
-    run = mtcd.train(wider, MODEL, method=mtcd.SVFL(), stop=mtcd.Stop(iterations=1))
-    with pytest.raises(ConfigError, match="other clients"):
-        mtcd.train(DATA, MODEL, method=mtcd.SVFL(), stop=mtcd.Stop(iterations=2), start=run)

@@ -65,6 +65,7 @@ class Connection:
         with self._lock:
             if self.ended:
                 return
+            # One record of TLS for head and body: the other end need not wait for a second one.
             if len(body) <= SMALL_BYTES:
                 self._unsent.append(head + body)
             else:
@@ -73,9 +74,11 @@ class Connection:
                 for start in range(0, len(body), PIECE_BYTES):
                     self._unsent.append(whole[start : start + PIECE_BYTES])
             self.unsent_bytes += len(head) + len(body)
+            # The carrier was asked already, and watches the socket.
             waited = self.blocked
             self._send_on()
             needs_attention = self.ended or (self.blocked and not waited)
+        # Outside of the lock: who attends may take it.
         if needs_attention:
             self.attend(self)
 
@@ -87,6 +90,7 @@ class Connection:
     def _send_on(self) -> None:
         try:
             self.blocked = self.blocked and not self.tls.flush()
+            # Only when all that was encrypted has left is more encrypted: little waits twice.
             while self._unsent and not self.blocked:
                 piece = self._unsent.popleft()
                 self.tls.write(piece)
@@ -156,6 +160,7 @@ class Connection:
                 self._send_on()
             if self.blocked:
                 self.attend(self)
+        # A peer could ask for new keys for ever, and never read them.
         if self.tls.encrypted_bytes > PIECE_BYTES + MOST_UNSENT_TLS_BYTES:
             raise ssl.SSLError("the other end asks for more than it reads")
 

@@ -1,5 +1,5 @@
-"""Fields that are arrays: aggregates, representations, parameters. For a split network they arrive
-as tensors."""
+"""Fields that are arrays: aggregates, representations, parameters. Where a model computes with
+tensors, they arrive as such."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class AggregateField(ArrayField):
     def read(self, frame: Reader) -> Any:
         bounds = frame.bounds
         numbers = frame.array(self.name, bounds.shape, bounds.dtype)
-        if bounds.split is None:
+        if bounds.tensors is None:
             return numbers
         return tensor_of(numbers, bounds)
 
@@ -61,7 +61,7 @@ class RepresentationField(AggregateField):
     def read(self, frame: Reader) -> Any:
         bounds = frame.bounds
         numbers = frame.array(self.name, bounds.representation(frame.sender), bounds.dtype)
-        if bounds.split is None:
+        if bounds.tensors is None:
             return numbers
         return tensor_of(numbers, bounds)
 
@@ -70,14 +70,15 @@ class ParametersField(ArrayField):
     """The parameters of a client; other parties only know an upper bound of their number."""
 
     def read(self, frame: Reader) -> Any:
+        # Two dimensions at most: theta_k is a vector, or one column per class.
         return frame.array_up_to(self.name, frame.bounds.parameters, 2, F8)
 
     def most(self, bounds: Bounds) -> int:
         return array_bytes((1, bounds.parameters), 8)
 
 
-class FusionField(ArrayField):
-    """theta_0, the parameters of the fusion module, array by array."""
+class SharedField(ArrayField):
+    """The parameters that all parties share, array by array."""
 
     def write(self, value: Sequence[Any], chunks: Chunks) -> None:
         chunks.append(WORD.pack(len(value)))
@@ -86,14 +87,15 @@ class FusionField(ArrayField):
 
     def read(self, frame: Reader) -> list[Any]:
         bounds = frame.bounds
-        frame.whole(self.name, len(bounds.theta_0), len(bounds.theta_0) + 1)
-        return [
-            tensor_of(frame.array(self.name, shape, bounds.dtype), bounds)
-            for shape in bounds.theta_0
-        ]
+        # Exactly as many arrays as the plan says: the loop below must not read into the next field.
+        frame.whole(self.name, len(bounds.shared), len(bounds.shared) + 1)
+        arrays = [frame.array(self.name, shape, bounds.dtype) for shape in bounds.shared]
+        if bounds.tensors is None:
+            return arrays
+        return [tensor_of(numbers, bounds) for numbers in arrays]
 
     def most(self, bounds: Bounds) -> int:
-        return 8 + sum(array_bytes(shape, bounds.dtype.itemsize) for shape in bounds.theta_0)
+        return 8 + sum(array_bytes(shape, bounds.dtype.itemsize) for shape in bounds.shared)
 
 
 def array_bytes(shape: Shape, itemsize: int) -> int:
@@ -102,7 +104,8 @@ def array_bytes(shape: Shape, itemsize: int) -> int:
 
 
 def tensor_of(numbers: Numbers, bounds: Bounds) -> Any:
-    """For a split network: the numbers on the device on which they are used."""
+    """The numbers as a tensor on the device on which the model uses them."""
+    # Copied to its device here, once, so that no visit has to ask where an aggregate is.
     return _torch().from_numpy(numbers).to(bounds.device)
 
 

@@ -32,13 +32,13 @@ from mtcd.testing.simulator.invariants import (
     check_server,
     the_token,
 )
-from mtcd.testing.simulator.world import Crash, Outcome, World, receiver
+from mtcd.testing.simulator.world import Arrival, Crash, World, receiver
 
 MOST_STEPS = 2000
 OUTCOMES = {
-    Outcome.PROCESSED: "",
-    Outcome.DUPLICATE: ": a duplicate, acknowledged again and ignored",
-    Outcome.STALE: ": stale, rejected for ever",
+    Arrival.PROCESSED: "",
+    Arrival.DUPLICATE: ": a duplicate, acknowledged again and ignored",
+    Arrival.STALE: ": stale, rejected for ever",
 }
 Condition = Callable[[], bool]
 

@@ -63,7 +63,7 @@ class CrashingJournal(MemoryJournal):
         return made
 
 
-class Outcome(Enum):
+class Arrival(Enum):
     """The outcome of the arrival of an envelope or ack."""
 
     LOST = "lost"
@@ -187,21 +187,21 @@ class World:
                 pack(self.random.choice(waiting[-4:] if self.random.random() < 0.7 else waiting))
             )
 
-    def arrive(self, thing: Envelope | Ack, data: bytes) -> Outcome:
+    def arrive(self, thing: Envelope | Ack, data: bytes) -> Arrival:
         """An envelope or ack reaches its receiver, if that is up."""
         at = receiver(thing)
         other = thing.to if isinstance(thing, Ack) else thing.sender
         if at not in self.parties:
-            return Outcome.DOWN
+            return Arrival.DOWN
         if at != other and frozenset({at, other}) in self.cuts:
-            return Outcome.CUT
+            return Arrival.CUT
         if at in self.hung:
             self.in_flight.append(data)
-            return Outcome.HUNG
+            return Arrival.HUNG
         party = self.parties[at]
         if isinstance(thing, Ack):
             party.acknowledge(thing)
-            return Outcome.ACK
+            return Arrival.ACK
         is_new, is_stale = not party.is_duplicate(thing), party.policy.is_stale(thing)
         key = thing.sender, thing.to, thing.sequence
         before = set(party.outbox)
@@ -212,15 +212,15 @@ class World:
             self.processed[key] += is_new and kept.is_duplicate(thing)
             raise
         if ack is None:
-            return Outcome.DEFERRED
+            return Arrival.DEFERRED
         self.processed[key] += is_new
         self.reports += reports
         new = [pack(envelope) for place, envelope in party.outbox.items() if place not in before]
         self.in_flight += [pack(ack), *new]
         if not is_new:
-            return Outcome.DUPLICATE
+            return Arrival.DUPLICATE
         # checked before and after: the envelope may carry a new term, or end its own iteration
-        return Outcome.STALE if is_stale and party.policy.is_stale(thing) else Outcome.PROCESSED
+        return Arrival.STALE if is_stale and party.policy.is_stale(thing) else Arrival.PROCESSED
 
     def _faults(self) -> None:
         for number, until in list(self.away.items()):

@@ -5,10 +5,8 @@ from typing import Any
 
 import pytest
 
-from live import make_bundles, own_table_of, run_all
-from mtcd.federation.node.node import Node
+from live import make_bundles, nodes_of, run_all
 from mtcd.federation.participant.keeping import read_summary
-from mtcd.models.glm.party.participant import LinearParticipant
 from own_parts import model_section
 from problems import MODELS, make_data
 
@@ -31,15 +29,7 @@ def test_a_diverging_training_ends(
     server = {} if method["kind"] in ("mtcd", "svfl") else {"server": None}
     model = {"model": model_section(MODEL), "stop": {"iterations": 5000}}
     bundles = make_bundles(tmp_path, DATA.clients, method=method, **model, **server)
-    nodes = {
-        one: Node(
-            bundle,
-            tmp_path / "runs" / one,
-            LinearParticipant(bundle, own_table_of(DATA, bundle)),
-            None,
-        )
-        for one, bundle in bundles.items()
-    }
+    nodes = nodes_of(tmp_path, bundles, DATA)
     assert set(run_all(nodes).values()) == {"diverged"}
     assert {read_summary(tmp_path / "runs" / one).status for one in bundles} == {"diverged"}
     assert not list(tmp_path.glob("runs/*/block*"))

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from killed_at_end import KilledAtEnd, KilledBeforeVerdict, run_killing
-from live import in_process, make_bundles, own_table_of, run_all
+from killed_at_end import impatient as impatient
+from live import in_process, make_bundles, nodes_of, run_all
 from mtcd.core.errors import MtcdError, WireError
 from mtcd.federation.credentials.bundle import Bundle
-from mtcd.federation.node import ending, final_check
+from mtcd.federation.node import final_check
 from mtcd.federation.node.final_check import Outcome
 from mtcd.federation.node.folder import RunFolder
 from mtcd.federation.node.node import Node
 from mtcd.federation.participant.keeping import Summary, read_summary
-from mtcd.models.glm.party.participant import LinearParticipant
 from mtcd.training.divergence import DIVERGED
 from own_parts import model_section
 from problems import MODELS, make_data
@@ -29,11 +29,7 @@ FINE_STEP, LARGE_STEP = 0.04, 0.06  # the second ends above the start, with fini
 METHOD = {"kind": "svfl", "local_updates": 2}
 
 
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits long for those who are gone."""
-    monkeypatch.setattr(final_check, "UNREACHABLE_TIMEOUT_SECONDS", 1.0)
-    monkeypatch.setattr(ending, "UNREACHABLE_STAY_SECONDS", 2.0)
+pytestmark = pytest.mark.usefixtures("impatient")
 
 
 def bundles_for(folder: Path, stepsize: float) -> dict[str, Bundle]:
@@ -45,24 +41,9 @@ def bundles_for(folder: Path, stepsize: float) -> dict[str, Bundle]:
     return make_bundles(folder, DATA.clients, stop={"iterations": 3}, **settings)
 
 
-def node(folder: Path, bundle: Bundle, kind: type[Node] = Node) -> Node:
-    return kind(
-        bundle,
-        folder / "runs" / bundle.config.name,
-        LinearParticipant(bundle, own_table_of(DATA, bundle)),
-        None,
-    )
-
-
 def run_with(folder: Path, bundles: dict[str, Bundle], killed: type[Node]) -> None:
     """Everybody, the last party as this kind, which does not come to an end."""
-    run_killing(
-        {
-            name: node(folder, bundle, killed if name == LAST else Node)
-            for name, bundle in bundles.items()
-        },
-        LAST,
-    )
+    run_killing(nodes_of(folder, bundles, DATA, LAST, killed), LAST)
 
 
 def summaries(folder: Path, names: Any) -> list[Summary]:
@@ -81,9 +62,7 @@ def test_a_party_away_at_the_end_is_named_and_a_restart_of_all_gives_the_result(
         assert told.status == KEPT
         assert f"is not known: {LAST} took no part" in told.message
         assert "Start all parties again" in told.message
-    assert set(
-        run_all({name: node(tmp_path, bundle) for name, bundle in bundles.items()}).values()
-    ) == {status}
+    assert set(run_all(nodes_of(tmp_path, bundles, DATA)).values()) == {status}
     assert {(one.status, one.unjudged) for one in summaries(tmp_path, bundles)} == {(status, "")}
     assert len(list(tmp_path.glob("runs/*/block.npz"))) == (0 if status == DIVERGED else 4)
 
@@ -93,11 +72,9 @@ def test_a_party_started_again_alone_says_what_it_said_before(
     stepsize: float, status: str, tmp_path: Path
 ) -> None:
     bundles = bundles_for(tmp_path, stepsize)
-    assert set(
-        run_all({name: node(tmp_path, bundle) for name, bundle in bundles.items()}).values()
-    ) == {status}
+    assert set(run_all(nodes_of(tmp_path, bundles, DATA)).values()) == {status}
     for name in (HOLDER, OTHER, "server"):
-        assert run_all({name: node(tmp_path, bundles[name])}) == {name: status}
+        assert run_all(nodes_of(tmp_path, {name: bundles[name]}, DATA)) == {name: status}
     assert {(one.status, one.unjudged) for one in summaries(tmp_path, bundles)} == {(status, "")}
 
 
@@ -109,7 +86,7 @@ def test_who_missed_the_result_hears_it_when_the_holder_is_there_again(
     run_with(tmp_path, bundles, KilledBeforeVerdict)
     others = [name for name in bundles if name != LAST]
     assert {one.status for one in summaries(tmp_path, others)} == {status}
-    back = {name: node(tmp_path, bundles[name]) for name in (HOLDER, LAST)}
+    back = nodes_of(tmp_path, {name: bundles[name] for name in (HOLDER, LAST)}, DATA)
     assert set(run_all(back).values()) == {status}
     assert {(one.status, one.unjudged) for one in summaries(tmp_path, bundles)} == {(status, "")}
 
@@ -118,7 +95,7 @@ def test_who_missed_the_result_and_is_alone_names_the_holder(tmp_path: Path) -> 
     bundles = bundles_for(tmp_path, LARGE_STEP)
     run_with(tmp_path, bundles, KilledBeforeVerdict)
     (tmp_path / "runs" / LAST / "final_check.json").unlink(missing_ok=True)
-    assert run_all({LAST: node(tmp_path, bundles[LAST])}) == {LAST: KEPT}
+    assert run_all(nodes_of(tmp_path, {LAST: bundles[LAST]}, DATA)) == {LAST: KEPT}
     assert f"is not known: {HOLDER} took no part" in read_summary(tmp_path / "runs" / LAST).message
 
 

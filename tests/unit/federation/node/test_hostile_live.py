@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from live import in_process, make_bundles, own_table_of, run_all
+from live import in_process, make_bundles, nodes_of, run_all
 from mtcd.core.errors import WireError
 from mtcd.data.vertical import VerticalData
 from mtcd.federation.administrator import renew, revoke
@@ -30,7 +30,6 @@ from mtcd.federation.names import parse_address
 from mtcd.federation.node.node import Node
 from mtcd.federation.node.rpc import OK
 from mtcd.models.glm.party.block import read_block
-from mtcd.models.glm.party.participant import LinearParticipant
 from own_parts import model_section
 from problems import MODELS, make_data
 from raw_members import ByHand
@@ -144,15 +143,7 @@ def test_a_federation_does_not_mind_cheats(tmp_path: Path) -> None:
     data = make_data(LOGISTIC, 20, [2, 1, 3, 2], seed=3)
     bundles, thieves = bundles_and_thieves(tmp_path, data)
     places = {name: str(b.config.address) for name, b in bundles.items() if name != CHEAT}
-    nodes = {
-        name: Node(
-            bundle,
-            tmp_path / "runs" / name,
-            LinearParticipant(bundle, own_table_of(data, bundle)),
-            None,
-        )
-        for name, bundle in bundles.items()
-    }
+    nodes = nodes_of(tmp_path, bundles, data)
     admitted = [
         (thief, name)
         for thief, folder in thieves.items()

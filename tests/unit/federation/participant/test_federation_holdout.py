@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from killed_at_end import KilledAtEnd, KilledBeforeVerdict, run_killing
+from killed_at_end import impatient as impatient
 from live import (
     Federated,
     engine_of,
     federate,
     in_process,
     make_bundles,
-    own_table_of,
+    nodes_of,
     run_all,
     unobserved,
 )
@@ -25,17 +26,15 @@ from mtcd.core.errors import DataError, DataWarning
 from mtcd.data.draws import drawn_holdout
 from mtcd.data.tables import TableShare, read_tables
 from mtcd.data.vertical import VerticalData
-from mtcd.federation.credentials.bundle import Bundle, read_bundle
-from mtcd.federation.node import ending, final_check
+from mtcd.federation.credentials.bundle import read_bundle
+from mtcd.federation.node import final_check
 from mtcd.federation.node.aligning import agreement
-from mtcd.federation.node.node import Node
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.participant.held_out import check_fits
 from mtcd.federation.participant.keeping import read_metrics, read_summary
 from mtcd.federation.participant.labels import labels_from_bytes
 from mtcd.federation.participant.table import read_party_table
 from mtcd.models.glm.model import Glm
-from mtcd.models.glm.party.participant import LinearParticipant
 from mtcd.models.glm.party.problem import own_part
 from mtcd.training.run import Run
 from own_parts import bundles as bundle_configs
@@ -168,40 +167,17 @@ def test_a_run_that_is_interrupted_ends_with_the_same_metrics(tmp_path: Path) ->
     assert unobserved(again).summaries[HOLDER].metrics == whole.summaries[HOLDER].metrics
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(final_check, "UNREACHABLE_TIMEOUT_SECONDS", 1.0)
-    monkeypatch.setattr(ending, "UNREACHABLE_STAY_SECONDS", 2.0)
-
-
-def node(folder: Path, data: VerticalData, bundle: Bundle, kind: type[Node] = Node) -> Node:
-    return kind(
-        bundle,
-        folder / "runs" / bundle.config.name,
-        LinearParticipant(bundle, own_table_of(data, bundle)),
-        None,
-    )
-
-
 @pytest.mark.usefixtures("impatient")
 def test_a_party_away_at_the_end_is_named_and_a_restart_of_all_gives_the_metrics(
     tmp_path: Path,
 ) -> None:
     data, held = table(), table().holdout(FRACTION, SEED)
     bundles = make_bundles(tmp_path, data.clients, **settings("logistic", "stcd"))
-    run_killing(
-        {
-            name: node(tmp_path, data, bundle, KilledAtEnd if name == LAST else Node)
-            for name, bundle in bundles.items()
-        },
-        LAST,
-    )
+    run_killing(nodes_of(tmp_path, bundles, data, LAST, KilledAtEnd), LAST)
     message = read_summary(tmp_path / "runs" / HOLDER).message
     assert f"The held-out samples are not evaluated: {LAST} took no part" in message
     assert "diverged" not in message, "the token told that it has not"
-    assert set(
-        run_all({name: node(tmp_path, data, bundle) for name, bundle in bundles.items()}).values()
-    ) == {"iterations"}
+    assert set(run_all(nodes_of(tmp_path, bundles, data)).values()) == {"iterations"}
     summary = read_summary(tmp_path / "runs" / HOLDER)
     assert summary.unjudged == ""
     expected = expected_of(in_process(held, bundles[HOLDER]), held)
@@ -212,14 +188,8 @@ def test_a_party_away_at_the_end_is_named_and_a_restart_of_all_gives_the_metrics
 def test_a_holder_killed_after_the_evaluation_still_has_the_metrics(tmp_path: Path) -> None:
     data, held = table(), table().holdout(FRACTION, SEED)
     bundles = make_bundles(tmp_path, data.clients, **settings("logistic", "stcd"))
-    run_killing(
-        {
-            name: node(tmp_path, data, bundle, KilledBeforeVerdict if name == HOLDER else Node)
-            for name, bundle in bundles.items()
-        },
-        HOLDER,
-    )
-    assert run_all({HOLDER: node(tmp_path, data, bundles[HOLDER])}) == {HOLDER: "iterations"}
+    run_killing(nodes_of(tmp_path, bundles, data, HOLDER, KilledBeforeVerdict), HOLDER)
+    assert run_all(nodes_of(tmp_path, {HOLDER: bundles[HOLDER]}, data)) == {HOLDER: "iterations"}
     expected = expected_of(in_process(held, bundles[HOLDER]), held)
     assert read_summary(tmp_path / "runs" / HOLDER).metrics == pytest.approx(
         expected, rel=1e-9, abs=1e-9
@@ -238,16 +208,6 @@ def test_an_outlier_among_held_out_samples_is_no_divergence(tmp_path: Path) -> N
         "no metrics on the held-out samples"
         in (tmp_path / "runs" / HOLDER / "log.jsonl").read_text()
     )
-
-
-def test_a_diverged_training_has_no_metrics(tmp_path: Path) -> None:
-    told = federate(
-        tmp_path,
-        table("ridge"),
-        **{**settings("ridge", "stcd"), "method": {"kind": "stcd", "stepsize": 100.0}},
-    )
-    assert {one.status for one in told.summaries.values()} == {"diverged"}
-    assert not any(one.metrics for one in told.summaries.values())
 
 
 def test_a_metric_that_is_not_defined_is_left_out(tmp_path: Path) -> None:

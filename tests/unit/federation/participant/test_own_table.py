@@ -9,9 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from federations import changed
-from mtcd.core.errors import ConfigError, DataError, WireError
-from mtcd.federation.file import check_federation, check_keys
+from mtcd.core.errors import DataError, WireError
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.participant.table import PartyTable, own_table, read_party_table
 from mtcd.models.glm.party.participant import LinearParticipant
@@ -143,21 +141,6 @@ def test_what_the_bundle_does_not_say_must_be_given(folder: Path) -> None:
         read(folder, data="nowhere.csv")
     with pytest.raises(DataError, match="--label"):
         read(folder, labels__column=None)
-
-
-def test_a_server_that_accelerates_takes_the_labels() -> None:
-    method = {
-        "kind": "mtcd",
-        "clusters": [["a", "b", "c"]],
-        "hops": 4,
-        "walk": "tour",
-        "acceleration": "momentum",
-    }
-    with pytest.raises(ConfigError, match="acceleration takes the labels at the server"):
-        check_federation(check_keys(changed(method=method), "it"))
-    check_federation(
-        check_keys(changed(method=method, labels__shared_with=["parties", "server"]), "it")
-    )
 
 
 PARTY_TABLE = PartyTable(Path("own.csv"), ("a", "b"), ("x",), np.array([[1.0], [2.0]]))

@@ -7,6 +7,7 @@ import pytest
 from lone_worlds import DATA, NAMES
 from mtcd.federation.recovery.promises import is_superseded
 from mtcd.federation.recovery.search import Decision, Search
+from mtcd.federation.recovery.token_history import live_terms
 from mtcd.network.topology import make_network
 from mtcd.protocol.codec.envelopes import Ack, End, Envelope, Prepare, Promise, Release
 from mtcd.protocol.party import Message
@@ -258,3 +259,10 @@ def test_a_term_is_kept_even_if_an_ack_or_a_duplicate_brings_it(
     assert client.reliable.policy.history.hop == 0  # type: ignore[attr-defined]
     assert client.hears(second, token, term=20)
     assert client.reliable.policy.history.hop == 4  # type: ignore[attr-defined]
+
+
+def test_terms_of_truncated_histories_are_dropped() -> None:
+    assert live_terms({}) == {}
+    assert live_terms({1: 3, 2: 5, 3: 4}) == {3: 4, 1: 3}
+    assert live_terms({1: 4, 2: 4}) == {2: 4}
+    assert live_terms({1: 1, 2: 2, 3: 3}) == {1: 1, 2: 2, 3: 3}

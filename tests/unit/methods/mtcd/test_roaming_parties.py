@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mtcd
 from compared_iterates import assert_same, iterates
 from mtcd.core.errors import ConfigError
 from mtcd.engines.local import LocalEngine
@@ -321,3 +322,16 @@ def test_tokens_of_the_whole_network_share_a_walk_unless_it_is_drawn_for_each() 
     star = make_network("star", [f"c{k}" for k in range(7)])
     roaming = plan_roaming(star, 2, None, "random-tour", "c0", 0, 12)
     assert trail_of(roaming, 0, 0, 12) != trail_of(roaming, 1, 0, 12)
+
+
+def test_views_of_changes_within_one_tour_begin_together() -> None:
+    """The tour that is under way ends first, also where those after it are shorter."""
+    network = make_network("path", [f"c{k}" for k in range(6)])
+    changing = with_changes(
+        network, [Change(1, leave=["c2", "c3", "c4", "c5"]), Change(2, join=["c2"])]
+    )
+    method = mtcd.STCD(1, 0.01, walk="tour", acceleration="anderson", start="c0")
+    roaming: Any = method.plan(12, 1, changing, 0).roaming
+    begins = [view.begins for view in roaming.views]
+    assert begins == sorted(begins)
+    assert begins[-1] == roaming.views[0].walks[0].length == 10

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from hand_made_clients import MODEL, arriving, client_of
+from mtcd.core.errors import WireError
 from mtcd.methods.membership.roaming import Relay
 from mtcd.methods.mtcd.client import Done, Share
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
@@ -17,6 +18,7 @@ from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
 from mtcd.privacy.masked.masked import with_masks
 from mtcd.protocol.batches import Batches
+from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
 from mtcd.protocol.updates import LocalUpdates
@@ -231,3 +233,14 @@ def test_masked_tokens_are_held_by_their_last_clients() -> None:
         assert holders is None or [holders(t) for t in range(3)] == [
             plan.last_clients(t) for t in range(3)
         ]
+
+
+def test_gains_on_a_token_are_known_or_not_but_never_negative() -> None:
+    bounds = Bounds("a run", 3, frozenset(), (2,), tokens=1).with_slots("gains", gains=3)
+
+    def carrying(*gains: float) -> Token:
+        return Token(0, 0, 0, np.zeros(2), 0.0, slots={"gains": np.array(gains)})
+
+    carrying(0.5, UNKNOWN, 0.0).check(bounds)
+    with pytest.raises(WireError, match="a negative number"):
+        carrying(0.5, -0.5, 0.0).check(bounds)

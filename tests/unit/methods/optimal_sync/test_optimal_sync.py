@@ -2,6 +2,7 @@
 rises."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy.optimize import minimize
 
 import mtcd
 from mtcd.engines.local import LocalEngine
+from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.methods.optimal_sync.parties import OptimalServer
 from mtcd.methods.optimal_sync.reference import weights_of_optimal_sync
@@ -18,6 +20,7 @@ from mtcd.methods.optimal_sync.tally import SyncTally
 from mtcd.methods.optimal_weights import Along, optimal_weights
 from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.models.glm.model import LinearProblem
+from mtcd.network.topology import make_network
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import MONITOR, SERVER
 from mtcd.protocol.token import Token
@@ -274,3 +277,33 @@ def test_a_token_that_was_driven_off_does_not_count_and_if_all_were_that_is_seen
     assert np.array_equal(synced(good, 1e3 * away).past[0] == 0, [False, True])
     np.testing.assert_array_equal(synced(good, 1e3 * away).aggregate, synced(good).aggregate)
     assert np.isnan(synced(1e3 * away, -1e3 * away).aggregate).all()
+
+
+DATA = make_data(MODELS[0], 12, [2, 1, 3], seed=3)
+
+
+NETWORK = make_network("path", DATA.clients)
+
+
+METHODS: list[Method] = [
+    mtcd.STCD(stepsize=0.01),
+    mtcd.MTCD(2, 3, stepsize=0.01),
+    mtcd.MTCD(2, 3, stepsize=0.01, combine="optimal"),
+    mtcd.SVFL(stepsize=0.01),
+]
+
+
+def test_copies_whose_sync_is_not_known_do_not_count() -> None:
+    """Of optimal sync: a client that has no weights for its copies keeps the parameters from before
+    the visits."""
+    parties: Any = METHODS[2].parties(MODELS[0].problem(DATA), NETWORK, 0)
+    client = parties.clients[0]
+    before = client.theta[0].copy()
+    client.copies = {0: (before + 1.0, 0.0), 1: (before + 3.0, 0.0)}
+    np.testing.assert_array_equal(client.after_sync({}), before)
+    np.testing.assert_array_equal(client.after_sync({client.t + 1: np.ones(2)}), before)
+    np.testing.assert_allclose(
+        client.after_sync({client.t: np.array([0.5, 2.0])}), before + 0.5 + 6.0
+    )
+    client.copies = {}
+    np.testing.assert_array_equal(client.after_sync({client.t: np.ones(2)}), before)

@@ -14,7 +14,7 @@ from mtcd.engines.local import LocalEngine
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.tours.acceleration import ACCELERATIONS, Acceleration, Memory
 from mtcd.methods.tours.anderson import Anderson, best_weights
-from mtcd.methods.tours.instruction import SURVEYED, Instruction
+from mtcd.methods.tours.instruction import Instruction
 from mtcd.methods.tours.momentum import next_momentum
 from mtcd.models.glm.fit import LabelFit
 from mtcd.models.losses.squared import Squared
@@ -242,25 +242,6 @@ def test_the_coefficients_are_on_the_ledger() -> None:
     # nothing in the first two tours; the third, of which no progress is told, carries two
     # coefficients
     assert ledger.floats()["client_client"] == 4 * tour * 20 + 2 * tour
-
-
-@pytest.mark.parametrize("keep", range(5))
-def test_how_many_numbers_a_token_carries_for_an_instruction(keep: int) -> None:
-    """And how many inner products it collects: of the start with each snapshot, of the change with
-    each, and of the change with itself."""
-    plain = Instruction(3, (0.5, 0.5), keep)
-    asking = Instruction(3, (0.5, 0.5), keep, starts=True)
-    surveying = Instruction(3, keep=keep, starts=True, stepsize=0.1, survey=True)
-    assert [one.products for one in (plain, asking, surveying)] == [
-        0,
-        2 * keep + 1,
-        2 * keep + 1 + SURVEYED,
-    ]
-    assert [one.floats for one in (plain, asking, surveying)] == [
-        2,
-        2,
-        1,
-    ]
 
 
 def test_instructions_are_followed_once() -> None:

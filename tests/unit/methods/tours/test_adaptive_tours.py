@@ -232,3 +232,12 @@ def test_they_converge_without_a_penalty_with_a_huge_one_and_with_an_intercept(
     method = STCD(walk="tour", acceleration="conjugate")
     run = mtcd.train(data, model, "star", method, mtcd.Stop(gap=1e-8, iterations=5000))
     assert run.status == "converged"
+
+
+def test_a_block_without_curvature_keeps_its_parameters() -> None:
+    data = mtcd.split(
+        np.column_stack([np.arange(5.0), np.zeros(5)]), np.arange(5.0) ** 2, {"a": [0], "b": [1]}
+    )
+    method = mtcd.STCD(walk="tour", acceleration="conjugate")
+    run = mtcd.train(data, mtcd.Glm("linear"), "path", method, mtcd.Stop(iterations=12))
+    np.testing.assert_allclose(run.coefficients, [100 / 30, 0.0], rtol=1e-6)

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 import mtcd
 from any_order import check_any_order
 from commands import outcome, run
-from mtcd.core.errors import ConfigError, NetworkError
+from mtcd.core.errors import ConfigError, NetworkError, WireError
 from mtcd.data.checks import LARGEST
 from mtcd.engines.local import LocalEngine
 from mtcd.methods.tree_cg.reference import tree_cg
-from mtcd.methods.tree_cg.tree_cg import COEFFICIENTS, INNER_PRODUCTS, TreeCG
+from mtcd.methods.tree_cg.tree_cg import COEFFICIENTS, INNER_PRODUCTS, Direction, Summand, TreeCG
 from mtcd.models.glm.model import Glm
 from mtcd.network.topology import Network, make_network
 from mtcd.protocol.ledger.costs import Costs
@@ -310,3 +310,31 @@ def test_a_step_size_in_the_config_is_told_to_be_of_no_use(
 ) -> None:
     assert run("train", config, "--set", "method.stepsize=0.1", "--json") == 0
     assert "no use for stepsize" in capsys.readouterr().err
+
+
+DATA = make_data(MODELS[0], 12, [2, 1, 3], seed=3)
+
+
+NETWORK = make_network("path", DATA.clients)
+
+
+def test_messages_of_a_tree_have_one_number_for_each_pair_and_each_direction() -> None:
+    bounds = mtcd.TreeCG().messages(NETWORK, 0, 12).bounds("a run")
+    assert not bounds.server
+    assert not mtcd.DCPA().messages(NETWORK, 0, 12).bounds("a run").server
+    assert mtcd.SVFL().messages(NETWORK, 0, 12).bounds("a run").server
+    for length in (5, 6, 7):
+        told = Summand(0, np.zeros(12), np.zeros(length))
+        if length == 6:
+            told.check(bounds)
+            assert told.floats == 12 + 6
+        else:
+            with pytest.raises(WireError, match="each pair"):
+                told.check(bounds)
+    for length in (1, 2, 3):
+        told_down = Direction(0, np.zeros(12), np.zeros(length))
+        if length == 2:
+            told_down.check(bounds)
+        else:
+            with pytest.raises(WireError, match="each direction"):
+                told_down.check(bounds)

@@ -238,3 +238,37 @@ def test_a_model_of_other_data_is_no_start() -> None:
         ConfigError, match="other classes: 'no', 'yes'|other classes: 'no' and 'yes'"
     ):
         started(trained(Glm("logistic"))[0], Glm("ridge"))
+
+
+SURVEYED = np.random.default_rng(5).standard_normal((15, 4)) * [1.0, 3.0, 0.2, 1.0]
+SURVEYED_LABELS = np.arange(15) % 2
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "weighted"), [("ridge", False), ("logistic", False), ("logistic", True)]
+)
+def test_the_survey_of_a_block(kind: str, weighted: bool, sparse: bool) -> None:
+    weights = np.linspace(0.5, 2.0, 15) if weighted else None
+    data = mtcd.split(
+        sp.csr_array(SURVEYED) if sparse else SURVEYED,
+        SURVEYED_LABELS,
+        {"a": range(4)},
+        weights=weights,
+    )
+    problem = mtcd.Glm(kind, l2=0.7).problem(data)
+    # the largest weight is in the curvature
+    relative = np.ones(15) if weights is None else weights / weights.max()
+    scaled = SURVEYED * np.sqrt(relative)[:, None]
+    norm, squares = np.linalg.norm(scaled, 2) ** 2, np.linalg.norm(scaled) ** 2
+    found = problem.client(0).survey()
+    np.testing.assert_allclose(found, [1.0, 4.0, squares, norm, 4 * norm / squares], rtol=1e-6)
+    curvature = (0.25 if kind == "logistic" else 1.0) * (1.0 if weights is None else weights.max())
+    assert problem.client(0).smoothness == pytest.approx(curvature * norm + 0.7, rel=1e-6)
+
+
+def test_the_survey_of_a_block_of_zeros() -> None:
+    problem = mtcd.Glm("ridge", l2=0.7).problem(
+        mtcd.split(np.zeros((3, 2)), np.arange(3), {"a": [0], "b": [1]})
+    )
+    assert problem.client(1).survey().tolist() == [1.0, 1.0, 0.0, 0.0, 1.0]

@@ -213,14 +213,13 @@ def test_networks_that_cannot_be_made_here_are_told_in_words(
 def test_what_does_not_belong_together_is_told_in_words(tmp_path: Path) -> None:
     clinics = Clinics(tmp_path, "clusters")
     network, labels = clinics.network_of(0), clinics.data.labels
-    with pytest.raises(
-        MtcdError, match="gives 1 numbers per sample, but the parties have agreed on 2"
+    for known, widths, words in (
+        (labels, [2, 2, 3, 4], "gives 1 numbers per sample, but the parties have agreed on 2"),
+        (labels, [1, 2, 3], "not one for every party"),
+        (labels[1:], clinics.widths, "13 rows for 12 labels"),
     ):
-        network.problem(labels, [2, 2, 3, 4])
-    with pytest.raises(MtcdError, match="not one for every party"):
-        network.problem(labels, [1, 2, 3])
-    with pytest.raises(MtcdError, match="13 rows for 12 labels"):
-        network.problem(labels[1:], clinics.widths)
+        with pytest.raises(MtcdError, match=words):
+            network.problem(known, widths)
     with pytest.raises(MtcdError, match="columns of a table"):
         network_for(clinics.bundle(0), clinics.code, np.ones((4, 1, 2, 2)))
     gpu = clinics.bundle(0).model_copy(update={"compute": ComputeSection(device="cuda")})

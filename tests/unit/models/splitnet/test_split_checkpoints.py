@@ -13,6 +13,7 @@ from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.core.files import CHECKPOINT
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.splitnet.checkpoint import Checkpoint
 from mtcd.models.splitnet.client import NetClient
 from split_problems import (
     MOMENTUM,
@@ -254,3 +255,14 @@ def test_a_folder_that_cannot_be_is_refused_before_training(tmp_path: Path) -> N
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="cannot be written"):
         case().train(METHOD, mtcd.Stop(epochs=1), checkpoint=tmp_path / "file" / "kept")
+
+
+def test_a_checkpoint_holds_finite_facts_and_comes_back_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+    with pytest.raises(ValueError, match="JSON"):
+        Checkpoint({}, {"objective": float("nan")}).write(path)
+    assert not path.exists()
+    Checkpoint({"a": torch.arange(6.0).reshape(2, 3).T}, {"iteration": 3}).write(path)
+    again = Checkpoint.read(path)
+    assert again.facts == {"iteration": 3}
+    assert again.tensors["a"].tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]

@@ -190,14 +190,6 @@ def test_settings_for_linear_models_or_none(given: Any, words: tuple[str, ...]) 
     refused(*words, **given)
 
 
-@pytest.mark.parametrize("method", [MTCD(2, 2, 1, 0.1), SVFL(1, 0.1)])
-def test_clients_that_leave(method: Method) -> None:
-    network = mtcd.with_changes(
-        mtcd.make_network("complete", DATA.clients), [mtcd.Change(2, leave=["c1"])]
-    )
-    refused("network.changes", "leave", method=method, network=network)
-
-
 def test_batch_norm_where_it_cannot_be() -> None:
     normed_head = nn.Sequential(nn.Linear(9, 3), nn.BatchNorm1d(3))
     refused("stcd", "batch norm", method=STCD(1, 0.1), model=mtcd.SplitModel(reps(), normed_head))

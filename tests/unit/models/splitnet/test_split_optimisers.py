@@ -297,3 +297,18 @@ def test_with_the_full_batch_only_those_who_were_visited_upload_again() -> None:
     visited = [set(trails[2 * t] + trails[2 * t + 1]) for t in range(10)]
     assert run.ledger.messages()["uplink"] == K + sum(map(len, visited))
     assert sum(map(len, visited)) < K * 10
+
+
+@pytest.mark.parametrize(
+    ("kind", "meant"),
+    [
+        ("adam", "'Adam'"),
+        ("sgd", "'SGD'"),
+        ("Adan", "'Adam'"),
+        ("Optimizer", ""),
+        ("lr_scheduler", ""),
+    ],
+)
+def test_an_optimiser_by_a_wrong_name(kind: str, meant: str) -> None:
+    with pytest.raises(ConfigError, match=f"torch.optim has no '{kind}'; .*{meant}"):
+        named_optimiser(kind)

@@ -8,20 +8,22 @@ import pytest
 import torch
 from torch import nn
 
-from mtcd.core.errors import ConfigError, DataError
+from mtcd.core.errors import ConfigError, DataError, MtcdError
 from mtcd.models.splitnet.aggregation import AGGREGATIONS, make_aggregation
 from mtcd.models.splitnet.feed import BatchRows, Feed, Stored, as_tensor, draw_seed, make_source
 from mtcd.models.splitnet.modules import Trainable, draws_numbers
 from mtcd.models.splitnet.optimiser import plain_sgd
 from mtcd.protocol.batches import Batches
-from mtcd.testing.references.splitnet import Block, combine
+from mtcd.protocol.codec.record_tensors import DTYPES, tensor_bytes, tensor_of
+from mtcd.testing.references.splitnet import PartyWeights, combine
 
 CPU = torch.device("cpu")
 
 
-def blocks(*values: float) -> list[Block]:
+def blocks(*values: float) -> list[PartyWeights]:
     return [
-        Block({"w": torch.tensor([value])}, {"w": torch.tensor([10 * value])}) for value in values
+        PartyWeights({"w": torch.tensor([value])}, {"w": torch.tensor([10 * value])})
+        for value in values
     ]
 
 
@@ -332,3 +334,21 @@ def test_pictures_have_their_channels_last_and_rows_stay_as_they_are() -> None:
     flat = trainable(nn.Linear(3, 2))
     flat.choose_layout(pictures)  # a linear layer fails on them
     assert flat.laid_out(pictures).is_contiguous()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tensors_of_any_layout_are_kept_whole(dtype: str) -> None:
+    value = torch.arange(6).reshape(2, 3).T.to(getattr(torch, dtype))
+    for one in (value, value[:0], value[0, 0]):
+        kind, shape, data = tensor_bytes(one)
+        again = tensor_of(kind, shape, data.tobytes())
+        assert (kind, tuple(shape)) == (dtype, tuple(one.shape))
+        assert again.dtype == one.dtype
+        assert torch.equal(again, one)
+
+
+def test_other_tensors_are_refused() -> None:
+    with pytest.raises(MtcdError, match="complex64 cannot be kept"):
+        tensor_bytes(torch.zeros(2, dtype=torch.complex64))
+    with pytest.raises(MtcdError, match="of another version"):
+        tensor_of("complex64", [2], bytes(16))

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.core.errors import ConfigError, MtcdError, NetworkError
 from mtcd.engines.local import LocalEngine
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.client import Share
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.models.splitnet.parties import UpdateFusion
-from mtcd.models.splitnet.setup import opening_cost, split_parties, split_plan, split_sizes
+from mtcd.models.splitnet.setup import fusing, opening_cost, split_parties, split_plan, split_sizes
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
 from mtcd.privacy.masked.masked import with_masks
@@ -330,3 +330,14 @@ def test_sizes_of_messages_and_the_cost_before_the_first_iteration() -> None:
     lone = plan(STCD(stepsize=0.1, start="a"))
     assert opening_cost(lone, widths, 4, costs) == pytest.approx(2 * token / 10)
     assert opening_cost(plan(STCD(stepsize=0.1, first_pass=False)), widths, 4, costs) == 0
+
+
+def test_theta_0_is_updated_at_one_client_or_at_each() -> None:
+    cycle = make_network("cycle", [f"c{k}" for k in range(5)])
+    assert fusing(STCD(), cycle) == {0}
+    assert fusing(STCD(fusion_client="c3"), cycle) == {3}
+    assert fusing(STCD(fusion_client=3), cycle) == {3}
+    assert fusing(STCD(fusion_client="each"), cycle) == {0, 1, 2, 3, 4}
+    assert fusing(STCD(fusion_client="each"), make_network("path", ["a", "each", "b"])) == {1}
+    with pytest.raises(NetworkError, match="fusion_client: no client is called 'c9'"):
+        fusing(STCD(fusion_client="c9"), cycle)

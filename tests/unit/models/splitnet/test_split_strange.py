@@ -140,11 +140,6 @@ def test_a_loss_that_is_no_number_from_the_start() -> None:
         train(model(nn.Sequential(nn.Linear(2, 3), Logs())))
 
 
-def test_a_device_that_is_no_device() -> None:
-    with pytest.raises(MtcdError, match="cuda:x"):
-        train(model(), compute=mtcd.Compute(device="cuda:x"))
-
-
 def test_what_the_fusion_module_of_a_client_keeps_goes_on(tmp_path: Path) -> None:
     make = partial(model, fusion=spectral(nn.Linear(6, 2)))
     train(make(), 1, checkpoint=tmp_path)

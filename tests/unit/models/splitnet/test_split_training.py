@@ -125,12 +125,13 @@ def test_what_cannot_be_asked_of_a_split_network() -> None:
     run = one.train(SVFL(1, 0.1, 5), mtcd.Stop(epochs=1))
     with pytest.raises(MtcdError, match="modules and fusion"):
         _ = run.coefficients
-    with pytest.raises(MtcdError, match="'c1'"):
-        run.predict({"c0": one.data.features["c0"]})
-    with pytest.raises(MtcdError, match="by its name"):
-        run.predict(np.zeros((3, 9)))
-    with pytest.raises(MtcdError, match="different numbers"):
-        run.predict({**one.data.features, "c0": one.data.features["c0"][:3]})
+    for given, words in (
+        ({"c0": one.data.features["c0"]}, "'c1'"),
+        (np.zeros((3, 9)), "by its name"),
+        ({**one.data.features, "c0": one.data.features["c0"][:3]}, "different numbers"),
+    ):
+        with pytest.raises(MtcdError, match=words):
+            run.predict(given)
 
 
 class Listed:

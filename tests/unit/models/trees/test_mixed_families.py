@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import mtcd
 from boosting import SETTINGS, samples, trained
 from mtcd.core.errors import ConfigError, DataError
+from mtcd.models.trees.families.margin_net import MarginNet
 from mtcd.models.trees.problem import AdditiveProblem
 
 pytest.importorskip("torch")
@@ -156,3 +158,31 @@ def test_a_sample_of_weight_two_is_two_samples_also_when_columns_are_scaled(fami
         weighted.parts["client_1"].scale.means, np.repeat(X, weights, axis=0).mean(axis=0)[3:]
     )
     np.testing.assert_allclose(weighted.decision(X), copied.decision(X), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_the_margins_of_a_small_network_and_their_derivative(outputs: int) -> None:
+    net, rng = MarginNet(2, [4, 3], outputs), np.random.default_rng(0)
+    assert net.size == 2 * 4 + 4 + 4 * 3 + 3 + 3 * outputs + outputs
+    before = torch.get_rng_state()
+    theta, X = net.initial(7), rng.standard_normal((5, 2))
+    assert torch.equal(before, torch.get_rng_state())
+    last = 3 * outputs + outputs
+    assert (theta[:-last] != 0).all()
+    assert (theta[-last:] == 0).all()
+    assert (net.initial(7) == theta).all()
+    assert (net.initial(8) != theta)[:-last].all()
+    shape = (5,) if outputs == 1 else (5, outputs)
+    assert (net.outputs(theta, X) == np.zeros(shape)).all()
+    theta, slope = rng.standard_normal(net.size), rng.standard_normal(shape)
+    W, b, V, c, U, d = np.split(theta, np.cumsum([8, 4, 12, 3, 3 * outputs]))
+    inner = np.maximum(np.maximum(X @ W.reshape(4, 2).T + b, 0) @ V.reshape(3, 4).T + c, 0)
+    by_hand = inner @ U.reshape(outputs, 3).T + d
+    margins, back = net.pullback(theta, X)
+    np.testing.assert_allclose(margins, by_hand.reshape(shape))
+    steps = 1e-6 * np.eye(net.size)
+    numeric = [
+        ((net.outputs(theta + d, X) - net.outputs(theta - d, X)) * slope).sum() / 2e-6
+        for d in steps
+    ]
+    np.testing.assert_allclose(back(slope), numeric, atol=1e-6)

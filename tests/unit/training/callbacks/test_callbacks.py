@@ -145,11 +145,6 @@ def test_one_that_fails_beside_the_training_is_named_too(hook: str, tmp_path: Pa
         train(broken(), checkpoint=tmp_path, resume=True)
 
 
-def test_what_is_no_callback_is_refused() -> None:
-    with pytest.raises(ConfigError, match="takes a list of Callback objects"):
-        train("csv")  # type: ignore[arg-type]
-
-
 # --- early stopping and the best model ------------------------------------------------------------
 
 

@@ -1,9 +1,8 @@
-"""Walks at the edges: draws that just decide, tours of one client, declared probabilities that are
-nearly right."""
+"""What theory knows of a walk: visits, stationary shares, tours and their times, by hand."""
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate
 from typing import Any
 
 import networkx as nx
@@ -11,14 +10,13 @@ import numpy as np
 import pytest
 
 from mtcd.core.errors import ConfigError
-from mtcd.network import tours
 from mtcd.network.edges import network_from_edges
 from mtcd.network.spectrum import algebraic_connectivity, diameter, facts
 from mtcd.network.topology import Network, make_network
-from mtcd.network.tours import around_the_tree, following, hamiltonian_cycle, spanning_tree
-from mtcd.network.walks import Walk, make_walk, random_tour
+from mtcd.network.tours import spanning_tree
+from mtcd.network.walks import make_walk, random_tour
 from mtcd.network.walks.facts import DeclaredFacts, stationary
-from mtcd.network.walks.lazy import LazyWalk
+from mtcd.network.walks.lazy import lazy_chain
 from mtcd.network.walks.metropolis import metropolis_chain
 from mtcd.network.walks.non_backtracking import (
     NonBacktrackingFacts,
@@ -27,69 +25,17 @@ from mtcd.network.walks.non_backtracking import (
 )
 from mtcd.network.walks.random_tour import (
     RandomTourFacts,
-    branch_sizes,
-    inwards_first,
     random_tour_cover,
     random_tour_visits,
     random_tour_wait,
     random_tour_work,
 )
-from mtcd.network.walks.tour import TourFacts, TourWalk, tour_cover, tour_visits, tour_wait
+from mtcd.network.walks.tour import TourFacts, tour_cover, tour_visits, tour_wait
+from mtcd.theory.visits import visit_probabilities
 
 
 def network_of(kind: str, K: int, **more: Any) -> Network:
     return make_network(kind, [f"c{k}" for k in range(K)], **more)
-
-
-def test_a_metropolis_walk_accepts_as_many_draws_as_its_probability_says() -> None:
-    """From a leaf to the middle of a star of four: one draw of four, in order; from the middle,
-    all."""
-    walk = make_walk("metropolis", network_of("star", 5))
-    draws = np.arange(16) / 16
-    assert [walk.next(2, -1, 0, 0, 1, draw) for draw in draws] == [0] * 4 + [2] * 12
-    assert [walk.next(0, -1, 0, 0, 1, draw) for draw in draws] == [1] * 4 + [2] * 4 + [3] * 4 + [
-        4
-    ] * 4
-    # degrees 3, 2, 2, 1: from 1, a half each for 0 and 2; to 0 in two of three
-    mixed = network_from_edges([(0, 1), (0, 2), (0, 3), (1, 2)], ["a", "b", "c", "d"])
-    goes = [make_walk("metropolis", mixed).next(1, -1, 0, 0, 1, (i + 0.5) / 12) for i in range(12)]
-    assert goes == [0] * 4 + [1] * 2 + [2] * 6
-
-
-def test_a_lazy_walk_on_a_complete_network_stores_no_choices() -> None:
-    walk = LazyWalk(network_of("complete", 6))
-    assert walk._choices_of(2) == range(6)
-    assert LazyWalk(network_of("complete", 6), within=[1, 2, 5])._choices_of(2) == (1, 2, 5)
-    assert LazyWalk(network_of("star", 4))._choices_of(0) == range(4)
-    assert LazyWalk(network_of("star", 4))._choices_of(1) == (0, 1)
-
-
-def test_the_hops_of_a_walk_from_outside_are_checked_once_and_those_of_the_package_never() -> None:
-    class Own(Walk):
-        def next(self, *where: Any) -> int:
-            return 0
-
-    class Same(Own):
-        pass
-
-    assert hasattr(vars(Own)["next"], "__wrapped__")
-    assert "next" not in vars(Same)
-    for kind in ("lazy", "metropolis", "tour", "random-tour", "non-backtracking"):
-        assert not hasattr(type(make_walk(kind, network_of("path", 2))).next, "__wrapped__")
-
-
-@pytest.mark.parametrize("kind", ["path", "cycle", "star", "grid"])
-def test_last_visits_of_a_tour_are_those_of_its_hops(kind: str) -> None:
-    walk = TourWalk(network_of(kind, 6))
-    for start in range(6):
-        way = [walk.next(-1, -1, start, 0, hop, 0.0) for hop in range(3 * walk.length)]
-        for hops in range(1, len(way)):
-            assert dict(walk.last_visits(start, hops)) == {
-                k: hop for hop, k in enumerate(way[:hops])
-            }
-    covers = [walk.cover(k) for k in range(6)]
-    firsts = [k for k in dict.fromkeys(walk.tour) if walk.cover(k) == min(covers)]
-    assert walk.best_start() == firsts[0]
 
 
 @pytest.mark.parametrize(
@@ -116,21 +62,6 @@ def test_the_times_of_random_tours_by_hand(K: int, length: int, wait: int, cover
     tree = spanning_tree(network_of("star", K), range(K))
     assert RandomTourFacts([tree[k] for k in range(K)]).tour() == (length, wait, cover)
     assert make_walk("random-tour", network_of("star", K)).length == length
-
-
-def test_trees_are_measured_from_their_leaves_inwards() -> None:
-    tree = [[1, 2], [0], [0, 3, 4], [2], [2]]
-    order = inwards_first(tree)
-    assert sorted(order) == [(0, 0), (1, 0), (2, 0), (3, 2), (4, 2)]
-    assert all(
-        order.index((child, parent)) < [k for k, _ in order].index(parent)
-        for child, parent in order
-        if child
-    )
-    sizes = {(0, 1): 1, (1, 0): 4, (0, 2): 3, (2, 0): 2, (2, 3): 1, (3, 2): 4, (2, 4): 1, (4, 2): 4}
-    assert branch_sizes(tree) == sizes
-    assert around_the_tree(dict(enumerate(tree)), 0) == [0, 1, 0, 2, 3, 2, 4, 2]
-    assert [following([1, 4, 7], previous) for previous in (0, 1, 4, 7, 9)] == [1, 4, 7, 1, 1]
 
 
 def test_a_random_tour_that_just_fits_is_certain_to_visit_all(
@@ -224,101 +155,6 @@ def test_links_are_taken_if_each_is_at_least_as_likely_as_asked() -> None:
     assert not declared({0: {0: 1.0}, 1: {0: 1.0}}).takes_links(0.1)  # 0 does not go to 1 at all
 
 
-def test_a_cycle_is_the_same_in_every_version() -> None:
-    """Every client computes its own routing table."""
-    found = hamiltonian_cycle(nx.dodecahedral_graph())
-    assert found == [0, 1, 2, 3, 4, 17, 16, 12, 13, 14, 15, 5, 6, 7, 8, 9, 10, 11, 18, 19]
-    grid = network_of("grid", 20)
-    assert hamiltonian_cycle(grid.graph) == [
-        0,
-        1,
-        2,
-        3,
-        4,
-        9,
-        8,
-        7,
-        6,
-        11,
-        12,
-        13,
-        14,
-        19,
-        18,
-        17,
-        16,
-        15,
-        10,
-        5,
-    ]
-    assert hamiltonian_cycle(nx.petersen_graph()) is None
-
-
-@pytest.mark.parametrize("seed", [0, 1, 3])
-def test_a_cycle_is_found_where_paths_must_be_turned(seed: int) -> None:
-    """A hidden cycle and a few links more: the first path is hardly ever a cycle."""
-    rng = np.random.default_rng(seed)
-    hidden = rng.permutation(24).tolist()
-    graph = nx.Graph(
-        [
-            *pairwise([*hidden, hidden[0]]),
-            *(tuple(pair) for pair in rng.integers(24, size=(20, 2)).tolist()),
-        ]
-    )
-    graph.remove_edges_from(list(nx.selfloop_edges(graph)))
-    found = hamiltonian_cycle(graph)
-    assert sorted(found) == list(range(24))
-    assert all(graph.has_edge(a, b) for a, b in pairwise([*found, found[0]]))
-
-
-def test_no_cycle_is_searched_for_where_there_is_none_or_the_search_would_take_long(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(tours, "_rotated_path", None)
-    monkeypatch.setattr(tours, "LARGEST_CYCLE", 6)
-    bow_tie = nx.Graph([(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 2)])
-    for none in (nx.path_graph(2), bow_tie, nx.complete_bipartite_graph(2, 4), nx.cycle_graph(7)):
-        assert hamiltonian_cycle(none) is None
-    for some in (nx.cycle_graph(3), nx.cycle_graph(6), nx.complete_graph(5)):
-        with pytest.raises(TypeError):
-            hamiltonian_cycle(some)
-
-
-def test_a_search_is_given_up_sooner_on_a_large_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[int, int]] = []
-    monkeypatch.setattr(
-        tours, "_rotated_path", lambda near, most, rng: asked.append((len(near), most))
-    )
-    monkeypatch.setattr(tours, "LARGE", 6)
-    for size in (6, 7):
-        assert hamiltonian_cycle(nx.cycle_graph(size)) is None
-    assert (
-        asked
-        == [(6, 6 * tours.ROTATIONS)] * tours.ATTEMPTS
-        + [(7, 7 * tours.ROTATIONS)] * tours.ATTEMPTS_OF_LARGE
-    )
-
-
-@pytest.mark.parametrize(("largest", "hops"), [(9, 10), (8, 16)])
-def test_a_walk_through_many_goes_around_a_tree(
-    largest: int, hops: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A grid of nine has no cycle; a round trip of ten hops is the best there is."""
-    monkeypatch.setattr(tours, "LARGEST_ROUND_TRIP", largest)
-    assert len(tours.closed_walk(network_of("grid", 9), range(9))) == hops
-
-
-def test_a_random_tour_may_begin_with_the_branch_that_the_last_one_ended_with() -> None:
-    star, seen = network_of("star", 4), set()
-    for seed in range(30):
-        walk, way = make_walk("random-tour", star, seed=seed), [0]
-        for hop in range(1, 8):
-            way.append(walk.next(way[-1], way[-2] if hop > 1 else -1, 0, 0, hop, 0.0))
-        assert set(way[1:7:2]) == {1, 2, 3}
-        seen.add(way[5] == way[7])
-    assert seen == {True, False}
-
-
 def test_a_metropolis_chain_is_everywhere_equally_often() -> None:
     P, share = metropolis_chain(network_of("star", 4))
     assert share.tolist() == [0.25] * 4
@@ -339,3 +175,24 @@ def test_the_smallest_networks_by_hand() -> None:
     assert metropolis_chain(network_of("empty", 2)).P.toarray().tolist() == [[1.0, 0.0], [0.0, 1.0]]
     assert tour_visits([0, 1, 2, 1], [0.25, 0.25, 0.5], S=2).tolist() == [0.25, 1.0, 0.75]
     assert [random_tour_work([[1], [0, 2], [1]], S) > 0 for S in (3, 4, 5)] == [True, False, False]
+
+
+def test_a_certain_visit_has_probability_1_whatever_the_rounding() -> None:
+    tenths = [0.1] * 10
+    # one after the other: newer Pythons round ``sum`` only once
+    assert list(accumulate(tenths))[-1] != 1.0
+    assert tour_visits(list(range(10)), tenths, 10).tolist() == [1.0] * 10
+
+
+def test_no_probability_of_a_visit_is_above_1_by_rounding() -> None:
+    """Each of these sums is 1 + 2e-16 or more."""
+
+    def start(K: int) -> np.ndarray:
+        return np.arange(1, K + 1) / (K * (K + 1) / 2)
+
+    cycle, path, everyone = (
+        make_network(kind, "abcde"[:K]) for kind, K in (("cycle", 5), ("path", 4), ("complete", 5))
+    )
+    assert link_visits(cycle, start(5), 5).max() == 1.0
+    assert random_tour_visits(path.neighbours, start(4), 5).max() == 1.0
+    assert visit_probabilities(lazy_chain(everyone).P, start(5), 200).max() == 1.0
