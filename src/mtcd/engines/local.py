@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from mtcd.engines.in_process import InProcessEngine
+from mtcd.protocol.engine_state import EngineState
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.ledger.record import record
 from mtcd.protocol.monitor import Monitor
 from mtcd.protocol.party import MONITOR, SERVER, Message, Part, Parties, Party, Progress
-from mtcd.protocol.snapshots import restored, take
 from mtcd.protocol.state import Snapshot
 
 
@@ -116,30 +116,27 @@ class LocalEngine(InProcessEngine):
         if self.parties.checkpointed is not None:
             return self.parties.checkpointed.snapshot()
         reported = next(i for i, message in enumerate(self._outgoing) if message is self._report)
-        return take(
-            {
-                "parties": [party.state() for party in self._parties()],
-                "monitor": self.monitor.state(),
-                "waiting": list(self._waiting),
-                "outgoing": list(self._outgoing[reported + 1 :]),
-                "ahead": self._ahead,
-                "observed": None if self._observed is None else list(self._observed),
-                "reached": self._reached,
-            }
+        state = EngineState(
+            [party.state() for party in self._parties()],
+            self.monitor.state(),
+            waiting=list(self._waiting),
+            outgoing=list(self._outgoing[reported + 1 :]),
+            ahead=self._ahead,
+            observed=None if self._observed is None else list(self._observed),
+            reached=self._reached,
         )
+        return state.snapshot()
 
     def resume(self, snapshot: Snapshot) -> None:
         if self.parties.checkpointed is not None:
             self.opening = self.parties.checkpointed.resume(snapshot)
             return
-        state = restored(snapshot)
-        for party, own in zip(self._parties(), state["parties"], strict=True):
+        state = EngineState.of(snapshot)
+        for party, own in zip(self._parties(), state.parties, strict=True):
             party.restore(own)
-        self.monitor.restore(state["monitor"])
-        self._waiting, self.opening = state["waiting"], state["outgoing"]
-        self._ahead = state["ahead"]
-        self._observed = state["observed"]
-        self._reached = state["reached"]
+        self.monitor.restore(state.monitor)
+        self._waiting, self.opening = state.waiting, state.outgoing
+        self._ahead, self._observed, self._reached = state.ahead, state.observed, state.reached
 
     def _parties(self) -> list[Party]:
         server = self.parties.server
