@@ -69,6 +69,9 @@ class ClientModel(Protocol):
         """Statistics of the columns, from which adaptive tours choose step sizes: see
         ``methods/tours/survey.py``."""
 
+    def most_steps(self, majorise: bool) -> int:
+        """The most steps of an update of adaptive tours, so that it does not take for ever."""
+
     def local_update(self, theta: Theta, aggregate: Array, updates: LocalUpdates) -> Theta:
         """Local updates of theta_k; the aggregate is updated in place. Returns the new theta_k.
 
