@@ -187,7 +187,13 @@ class FileJournal(Journal):
             summed += array.nbytes
             total += _sum(array.ravel().view(np.uint64))
         # The content first, and on disk, before the header that makes it count.
-        _write_all(file, [head, *large], len(head) + summed)
+        pieces: list[Any] = [head, *large]
+        if len(pieces) > MOST_PIECES:
+            pieces = [b"".join(pieces)]
+        done = os.pwritev(file, pieces, HEADER)
+        # The system may take a part, as on a full disk: the next write then raises the error.
+        while done < len(head) + summed:
+            done += os.pwrite(file, b"".join(pieces)[done:], HEADER + done)
         if self.sync:
             os.fdatasync(file)
         header = FIELDS.pack(
@@ -225,17 +231,6 @@ class FileJournal(Journal):
             f"{self.path} is damaged, so the messages that this party has sent are unknown. "
             "Restore a backup of the same moment, or start all parties with new folders (--out)."
         )
-
-
-def _write_all(file: int, pieces: list[Any], size: int) -> None:
-    """Write after the header. A write may be partial, as on a full disk: the next one then raises
-    the error."""
-    if len(pieces) > MOST_PIECES:
-        pieces = [b"".join(pieces)]
-    done = os.pwritev(file, pieces, HEADER)
-    # Bytes, not calls, count: the system may take a part.
-    while done < size:
-        done += os.pwrite(file, b"".join(pieces)[done:], HEADER + done)
 
 
 def _sum(words: np.ndarray[Any, Any]) -> int:

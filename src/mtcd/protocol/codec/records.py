@@ -83,9 +83,10 @@ class StateWriter:
             return {TAG: ["again", number]}
 
         kind = type(value)
-        if kind is np.ndarray:
-            return self._array(value)
-        # An envelope is in several queues at once, and must come back as one.
+        if kind is np.ndarray and value.dtype in DTYPES:
+            number = known[id(value)] = len(known)
+            self._arrays.append(np.ascontiguousarray(value))
+            return {TAG: ["array", number, DTYPES[value.dtype], *value.shape]}
         if kind is Envelope:
             number = known[id(value)] = len(known)
             return {TAG: ["Envelope", number, *value]}
@@ -94,15 +95,6 @@ class StateWriter:
         if found is None:
             return {TAG: self._foreign(value)}
         return {TAG: [found.name, *found.parts(value)]}
-
-    def _array(self, value: Numbers) -> dict[None, list[Any]]:
-        name = DTYPES.get(value.dtype)
-        if name is None:
-            raise MtcdError(f"An array of {value.dtype.str} cannot be kept.")
-        # By identity, not by value: two arrays with the same numbers may be changed apart later.
-        number = self._known[id(value)] = len(self._known)
-        self._arrays.append(np.ascontiguousarray(value))
-        return {TAG: ["array", number, name, *value.shape]}
 
     def _foreign(self, value: Any) -> list[Any]:
         """A number of NumPy or a tensor."""
@@ -113,6 +105,8 @@ class StateWriter:
             number = self._known[id(value)] = len(self._known)
             self._arrays.append(data)
             return ["tensor", number, kind, data.nbytes, *shape]
+        if isinstance(value, np.ndarray):
+            raise MtcdError(f"An array of {value.dtype.str} cannot be kept.")
         raise MtcdError(f"A {type(value).__name__} cannot be kept.")
 
 
