@@ -34,7 +34,7 @@ from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import SERVER, Parties
 from mtcd.testing.simulator.world import Faults, World
 from problems import make_data
-from simulated_deliveries import EVERYTHING, assert_same, run
+from simulated_deliveries import EVERYTHING, assert_same, carry, run
 
 
 def cast_of(name: str) -> Parties:
@@ -110,15 +110,6 @@ def test_with_all_clients_gone_the_server_waits() -> None:
         world.step()
     assert len(world.reports) == told
     assert world.parties[SERVER].policy.waits_for == frozenset(CLIENTS)
-
-
-def carry(sender: ReliableParty, to: ReliableParty) -> None:
-    """What waits for somebody arrives, and there is an ack."""
-    for envelope in sender.unacknowledged():
-        if envelope.to == to.number:
-            ack = to.deliver(unpack(pack(envelope))).ack
-            assert ack is not None
-            sender.acknowledge(ack)
 
 
 def all_parties(name: str) -> tuple[ReliableParty, list[ReliableParty]]:

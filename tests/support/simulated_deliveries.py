@@ -14,6 +14,7 @@ from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network
+from mtcd.protocol.codec.records import pack, unpack
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER, Parties
 from mtcd.testing.simulator.invariants import check_server
@@ -119,3 +120,12 @@ def restart_iteration(world: World) -> bool:
     except Crash:
         world.crash(SERVER, world.time + 5)
         return False
+
+
+def carry(sender: ReliableParty, to: ReliableParty) -> None:
+    """What waits for somebody arrives, and there is an ack."""
+    for envelope in sender.unacknowledged():
+        if envelope.to == to.number:
+            ack = to.deliver(unpack(pack(envelope))).ack
+            assert ack is not None
+            sender.acknowledge(ack)
