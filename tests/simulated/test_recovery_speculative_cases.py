@@ -191,7 +191,7 @@ def test_a_hop_that_is_taken_back_is_charged_once() -> None:
     method = MTCD(tokens=1, hops=1, stepsize=0.02, walk="tour")  # which never stays where it is
     world, server = started(method, seed=1)
     (envelope,) = server.unacknowledged()
-    carry(world, SERVER, envelope.to)
+    carry(server, world.parties[envelope.to])
     client = world.parties[envelope.to]
     charged = client.ledger.messages("charged")["client_client"]
     assert (client.ledger.hops, client.ledger.unsent_hops, charged) == (1, 1, 1)
