@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 try:
     import flint
 except ImportError:
-    raise SystemExit(
-        "The lattice attacks need FLINT: pip install -c constraints.txt -e '.[attacks]'"
-    ) from None
+    raise SystemExit("The lattice attacks need FLINT: pip install python-flint") from None
 
 from benchmarks.leak_attacks import Matrix
 

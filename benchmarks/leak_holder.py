@@ -37,10 +37,10 @@ from mtcd.privacy.sealed.bfv.fixed_point import fix_matrix
 from mtcd.privacy.sealed.bfv.keys import join, split
 from mtcd.privacy.sealed.bfv.layout import centred
 from mtcd.privacy.sealed.bfv.parameters import SENT_PRIMES, choose_parameters
-from mtcd.privacy.sealed.bfv.public_keys import Context, PublicKeys
+from mtcd.privacy.sealed.bfv.public_keys import Context, EncryptionKeys
 from mtcd.privacy.sealed.bfv.randomness import uniform
 from mtcd.privacy.sealed.bfv.seal_format import Polynomials
-from mtcd.privacy.sealed.bfv.wire import PRODUCT, VECTOR, Frame
+from mtcd.privacy.sealed.bfv.wire import PRODUCT, VECTOR, CipherFrame
 from mtcd.privacy.sealed.plan import SealedPlan
 from mtcd.privacy.sealed.settings import SealedTours
 from mtcd.protocol.party import SERVER
@@ -80,14 +80,14 @@ class Victim:
         return seal_format.polynomials(sealer._flooded(ciphertext)).limbs
 
 
-def victim_of(keys: PublicKeys, X: Matrix, careless: bool) -> Victim:
+def victim_of(keys: EncryptionKeys, X: Matrix, careless: bool) -> Victim:
     """A party that has received these public keys."""
-    sealer = BfvSealer(keys if careless else PublicKeys.from_bytes(keys.to_bytes()))
+    sealer = BfvSealer(keys if careless else EncryptionKeys.from_bytes(keys.to_bytes()))
     integers = fix_matrix(X, sealer.parameters).integers
     return Victim(integers, sealer, sealer.encode(integers), careless)
 
 
-class ChosenKeys(PublicKeys):
+class ChosenKeys(EncryptionKeys):
     """Public keys with a second polynomial of the holder's choice."""
 
     second: Any
@@ -148,11 +148,11 @@ def empty_token(context: Context, draw: np.random.Generator) -> Any:
     return limbs
 
 
-def framed(keys: PublicKeys, limbs: Any) -> bytes:
+def framed(keys: EncryptionKeys, limbs: Any) -> bytes:
     """A token of these polynomials, as it travels."""
     moduli = keys.context.moduli[: keys.context.primes]
     content = Polynomials(limbs).pack(moduli)
-    return Frame(VECTOR, len(moduli), False, 0, 1, keys.mark, content).to_bytes()
+    return CipherFrame(VECTOR, len(moduli), False, 0, 1, keys.mark, content).to_bytes()
 
 
 def lifted(limbs: Any, moduli: list[int]) -> list[int]:

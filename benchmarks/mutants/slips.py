@@ -248,8 +248,12 @@ def wrong_seed_purpose(tree: ast.Module, source: Source, project: Project) -> Fo
 
 def missing_copy(tree: ast.Module, source: Source, project: Project) -> Found:
     """The thing itself where a copy is meant."""
+    only_read = {id(one) for node in _nodes(tree) for one in _only_read(node)}
     for node in _nodes(tree):
         if not isinstance(node, ast.Call) or _called(node) not in FRESH or node.keywords:
+            continue
+
+        if id(node) in only_read:
             continue
 
         method = isinstance(node.func, ast.Attribute) and not node.args
@@ -260,6 +264,20 @@ def missing_copy(tree: ast.Module, source: Source, project: Project) -> Found:
         known = [one for one in node.args if isinstance(one, ast.Name | ast.Attribute)]
         if len(node.args) == 1 and known:
             yield node.lineno, (source.expression(node, source.part(known[0])),)
+
+
+def _only_read(node: ast.AST) -> list[ast.expr]:
+    """Operands, indices, what is indexed and what becomes JSON: something new is made of them, so
+    that nobody holds the thing itself. There ``list`` and ``array`` convert."""
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    if isinstance(node, ast.Compare):
+        return [node.left, *node.comparators]
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+        return [node.slice, node.value]
+    if isinstance(node, ast.Call) and _called(node) == "dumps":
+        return node.args
+    return []
 
 
 CATALOGUE: dict[str, Callable[[ast.Module, Source, Project], Found]] = {

@@ -92,9 +92,9 @@ FOR_FAULTS: dict[str, set[str]] = {
 def _one_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """The key of a sealed training is in a file, which a crash leaves as it is."""
     made: dict[Any, Any] = {}
-    generate = clear._Scheme.generate
+    generate = clear._ClearScheme.generate
     monkeypatch.setattr(
-        clear._Scheme,
+        clear._ClearScheme,
         "generate",
         lambda self, parameters: made.setdefault(parameters, generate(self, parameters)),
     )

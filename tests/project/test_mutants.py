@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from benchmarks.mutants.bench import nearest
 from benchmarks.mutants.equivalent import stale_lines
 from benchmarks.mutants.results import Results, kept_scores, report
 from benchmarks.mutants.slips import CATALOGUE, PURPOSES, Slip, examined, slips_of
@@ -124,6 +125,14 @@ def test_tests_run_on_a_changed_copy_and_say_what_they_call(project: Path) -> No
     assert (project / "src" / "mtcd" / "small.py").read_text() == SOURCE
 
 
+def test_tests_that_call_little_else_are_asked_first_and_all_cases_of_one_are_not() -> None:
+    tests = {"whole": 0.1, "quick": 0.0, "about": 0.3, **{f"cases[{i}]": 0.2 for i in range(4)}}
+    breadth = {"whole": 500, "quick": 500, "about": 4, **{f"cases[{i}]": 4 for i in range(4)}}
+    order = [*nearest(tests, breadth, 1.0)]
+    assert order == ["cases[0]", "quick", "about", "cases[1]", "cases[2]", "cases[3]"]
+    assert [*nearest(tests, breadth, 0.1)] == ["cases[0]"]
+
+
 def test_what_was_killed_stays_so_and_survivors_are_tried_again_with_other_tests(
     project: Path,
 ) -> None:
@@ -202,6 +211,7 @@ def order(seed, names):
     rng = stream(seed, "order", 1)
     draw = uniform(seed, "start", (), 0)
     kept = deepcopy(names)
+    first = list(names)[0], names[list(rng)], 1 + array(rng), dumps(list(names))
     kept.sort()
     return sorted(
         kept, key=rng,

@@ -28,7 +28,7 @@ from mtcd.protocol.token import Token
 from mtcd.testing.federation_engine import FederationEngine
 from mtcd.testing.simulator.world import Faults, World
 from mtcd.training.plateau import Plateau, PlateauRule
-from mtcd.training.rules import Moment
+from mtcd.training.rules import TrainingFacts
 from mtcd.training.stop import Stop
 from problems import MODELS
 from simulated_deliveries import DATA, EVERYTHING, METHODS, PROBLEM, making_parties
@@ -125,7 +125,7 @@ def watched(make: Make, problem: Any, method: Method, rule: Plateau) -> Make:
                 return problem.read_off(told.aggregate, told.penalty)  # type: ignore[no-any-return]
 
             keeper = told if isinstance(told, Token) else reliable
-            return plateau.reached(Moment(told.hop, value, keeper))
+            return plateau.reached(TrainingFacts(told.hop, value, keeper))
 
         reliable.limit = limit
         return reliable

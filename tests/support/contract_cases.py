@@ -79,6 +79,7 @@ TRAININGS = [
         changes=SEALED,
         widths=(6, 5, 7, 6),
     ),
+    EngineCase("tree-cg", LOGISTIC, {"kind": "tree-cg", "degree": 2}),
     EngineCase("dcpa", RIDGE, {"kind": "dcpa", "stepsize": 0.01}, "cycle"),
     EngineCase(
         "accelerated", RIDGE, {**ALONE, "walk": "tour", "acceleration": "momentum"}, "cycle"

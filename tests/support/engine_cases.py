@@ -46,7 +46,7 @@ IN_PROCESS = {
     "workers": WorkerEngine,
     "virtual time": partial(VirtualTimeEngine, VirtualTime(UnevenLinks())),
 }
-SERVERLESS = ("stcd", "dcpa")
+SERVERLESS = ("stcd", "dcpa", "tree-cg")
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from mtcd.data.vertical import VerticalData
 from mtcd.federation import psi_process
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.node.chunks import wrap
-from mtcd.federation.node.link import Request
+from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.node import Node
 from mtcd.federation.participant.participant import Participant
@@ -180,7 +180,7 @@ class Hub:
             back.call(lambda: self._answer(passing, answer, done))
 
         self.wires[passing.to].heard(
-            Request(passing.sender, passing.kind, passing.body, once(answered))
+            IncomingRequest(passing.sender, passing.kind, passing.body, once(answered))
         )
         return True
 
@@ -214,7 +214,7 @@ class Hub:
         """Ask somebody something out of turn; the answer, None without one."""
         answers: list[bytes | None] = []
         self.wires[passing.to].heard(
-            Request(passing.sender, passing.kind, passing.body, once(answers.append))
+            IncomingRequest(passing.sender, passing.kind, passing.body, once(answers.append))
         )
         assert len(answers) <= 1
         return answers[0] if answers else None

@@ -14,7 +14,7 @@ from mtcd.federation.connections.wire import OPENING_HEAD_BYTES, Opening, frame_
 from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.names import parse_address
 from mtcd.federation.node.counters import Counters
-from mtcd.federation.node.link import Link, Request
+from mtcd.federation.node.link import IncomingRequest, Link
 from mtcd.federation.node.loop import Loop
 
 SECONDS = 10.0
@@ -26,7 +26,9 @@ class Member:
     ``answer`` gets the requests; without it they are answered with ``here``.
     """
 
-    def __init__(self, folder: Path, answer: Callable[[Request], None] | None = None) -> None:
+    def __init__(
+        self, folder: Path, answer: Callable[[IncomingRequest], None] | None = None
+    ) -> None:
         self.loop = Loop()
         self.seen: list[tuple[str, bool]] = []
         """Peers that came up or went down."""
@@ -41,7 +43,7 @@ class Member:
         self._thread = Thread(target=self.loop.run, daemon=True)
         self._thread.start()
 
-    def _asked(self, request: Request) -> None:
+    def _asked(self, request: IncomingRequest) -> None:
         self.heard.append((request.sender, request.kind, request.body))
         if self._answer is None:
             request.reply(b"here")

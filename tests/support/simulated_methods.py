@@ -7,6 +7,7 @@ from mtcd.methods.dcpa.dcpa import DCPA
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
+from mtcd.methods.tree_cg.tree_cg import TreeCG
 from mtcd.models.glm.model import Glm
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
@@ -52,6 +53,7 @@ CASES: dict[str, tuple[Method, Glm, list[Change]]] = {
     "optimal, crossing": (MTCD(tokens=3, hops=3, stepsize=0.02, combine="optimal"), RIDGE, []),
     "dcpa B": (DCPA(stepsize=0.05), RIDGE, []),
     "dcpa A": (DCPA(stepsize=0.05, variant="A"), LASSO, []),
+    "tree-cg": (TreeCG(), RIDGE, []),
     "changes": (MTCD(tokens=2, hops=3, stepsize=0.02), RIDGE, CHANGES),
     "lone changes": (STCD(stepsize=0.02), RIDGE, CHANGES),
     "lone accelerated changes": (lone_tour("momentum"), RIDGE, CHANGES),

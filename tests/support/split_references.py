@@ -37,14 +37,16 @@ def how(one: SplitCase, method: MTCD | SVFL, fusion_updates: int) -> reference.S
     )
 
 
-def check_equal(run: mtcd.Run, theta: reference.Theta, theta_0: reference.Block) -> None:
+def check_equal(run: mtcd.Run, theta: reference.Theta, theta_0: reference.PartyWeights) -> None:
     parts = [run.modules[client] for client in run.trained().clients]
     for module, block in zip([*parts, run.fusion], [*theta, theta_0], strict=True):
         for name, p in module.named_parameters():
             torch.testing.assert_close(p.detach(), block.weights[name], rtol=1e-5, atol=1e-6)
 
 
-def twin_of_mtcd(one: SplitCase, method: MTCD, T: int) -> tuple[reference.Theta, reference.Block]:
+def twin_of_mtcd(
+    one: SplitCase, method: MTCD, T: int
+) -> tuple[reference.Theta, reference.PartyWeights]:
     plan: Plan = method.plan(one.data.samples, 1, one.network, one.seed)
     steps = method.fusion_updates or method.hops * method.local_updates
     rule, settings_ = method.combine_rule, how(one, method, steps)

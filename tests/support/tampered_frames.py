@@ -30,7 +30,7 @@ def check(message: Message, bounds: Bounds) -> None:
     for name in ("t", "round", "iteration"):
         assert 0 <= getattr(told, name, 0) < 2**48
     # at most, whatever the network
-    first_pass = 2 * K if bounds.split is not None and not bounds.server else 0
+    first_pass = 2 * K if bounds.tensors is not None and not bounds.server else 0
     assert -first_pass <= getattr(told, "hop", 0) < 2**48
     assert all(k in range(K) for k in getattr(told, "visited", ()))
     if isinstance(told, Token):

@@ -23,7 +23,7 @@ from mtcd.network.changes import Change, with_changes
 from mtcd.network.topology import Network, make_network
 from mtcd.privacy.masked.masked import with_masks
 from mtcd.privacy.sealed.settings import SealedTours
-from mtcd.protocol.codec.limits import Bounds, SplitShapes
+from mtcd.protocol.codec.limits import Bounds, TensorShapes
 from mtcd.protocol.codec.payloads import SCHEMAS
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Message, Parties, Party, Progress
@@ -229,7 +229,7 @@ def split(name: str) -> tuple[Parties, Parties, Wire, Any, Any]:
     widths = [1, 2, 3, 2] if aggregation == "concat" else [2] * 4
     one = case("cycle", count=13, aggregation=aggregation, widths=widths)
     plain, ours = one.problem(), one.problem()
-    shapes = SplitShapes.of(widths, plain.fusion.values())
+    shapes = TensorShapes.of(widths, plain.fusion.values())
     bounds = split_bounds(method, RUN, one.network, 0, plain.samples, plain.outputs, shapes)
     all_parties = [
         split_parties(method, problem, one.network, 0).parties() for problem in (plain, ours)

@@ -85,6 +85,7 @@ def reading(config: Config, quiet: bool = False) -> Iterator[None]:
         if path.is_file():  # one that is not there is reported when it is read
             sizes.append(f"{path.name} ({filesize.decimal(path.stat().st_size)})")
 
+    # no markup: a name of a file may have brackets in it
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=aside, transient=True) as line:
         line.add_task(f"Reading {listing(sizes, 3)}")

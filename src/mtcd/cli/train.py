@@ -140,6 +140,7 @@ def write_run(run: Run, setup: Setup, folder: Path, paper: Paper | None = None) 
     with fresh_folder(folder, run.checkpoints) as writing:
         run.write(writing)
         (writing / "config.yaml").write_text(resolved_yaml(setup.config), encoding="utf-8")
+        # inside: a run folder is there with its picture, or not at all
         draw_runs({run.method: run}, writing / "history.png")
         if paper is not None:
             draw_runs({run.method: run}, writing / "history.pdf", paper=paper)
@@ -149,6 +150,7 @@ def draw_runs(
     runs: Mapping[str, Run], path: Path, title: str = "", paper: Paper | None = None
 ) -> None:
     """Have the features that draw runs (``mtcd.run_pictures``) write a picture of them."""
+    # without the feature that draws, runs are written without pictures
     for home in features.parts("mtcd.run_pictures").values():
         draw = cast(Callable[..., None], features.load(home))
         draw(runs, path, title, paper)

@@ -148,7 +148,11 @@ def build(config: Config, sources: bool = False) -> Setup:
         data = _data_here(config)
 
     # sources tell what a model needs to know of the samples: sizes, names and labels
-    outline = data.outline() if isinstance(data, BlockSources) else data
+    outline: VerticalData | VerticalDataset
+    if isinstance(data, BlockSources):
+        outline = data.outline()
+    else:
+        outline = data
     made = config.model.build(config, outline)
     model = with_noise(made, config.privacy.label_privacy)
 
@@ -234,6 +238,7 @@ def build_engine(config: Config) -> EngineSettings | None:
 
 def resolved_yaml(config: Config) -> str:
     """The config with all defaults filled in: training with it repeats the run."""
+    # of the method only keys that it reads: with others, a note would say that they are ignored
     content = config.model_dump(mode="json", exclude_none=True)
     content["method"] = config.method.model_dump(
         mode="json", include=keys_of(config.method.kind) | {"kind"}
@@ -269,7 +274,7 @@ def _held_out(
         if wanted >= data.samples:
             raise DataError(
                 f"data.test_samples is {wanted}, but there are {data.samples} samples in all: ask "
-                f"for fewer."
+                "for fewer."
             )
         fraction = wanted / data.samples
 
@@ -281,7 +286,9 @@ def _held_out(
 def build_network(config: Config, clients: Sequence[str]) -> Network:
     """The network of a config, over these clients."""
     section = config.network
-    seed = config.seed if section.seed is None else section.seed
+    seed = section.seed
+    if seed is None:
+        seed = config.seed
     if section.edges is not None:
         network = read_network(section.edges, clients)
     else:

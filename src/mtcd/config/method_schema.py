@@ -46,8 +46,8 @@ class MethodSection(Alternatives):
     """`mtcd`, `stcd` (one token, no server), `svfl` (client-server), `dcpa` (all neighbours talk in
     every iteration, no server) or `tree-cg` (conjugate gradients on a spanning tree, no server;
     smooth objectives only, see
-    [beyond.md](beyond.md#an-anchor-conjugate-gradients-on-a-spanning-tree)). `tree-cg` has no other
-    keys; it trains in one process, not yet in federations"""
+    [beyond.md](beyond.md#an-anchor-conjugate-gradients-on-a-spanning-tree)), whose only other key
+    is `degree`"""
     tokens: Whole | None = None
     """Γ; 1, or the number of clusters, unless given"""
     hops: Whole = 16
@@ -87,6 +87,9 @@ class MethodSection(Alternatives):
     depth: Whole | None = None
     """M of `conjugate` and `anderson`: how many tours they look back (5; `conjugate` with
     `stepsize: auto` chooses 10 or 20)"""
+    degree: Whole = 4
+    """of tree-cg: the most neighbours of a client in the tree, 2 or more. Where the network has no
+    such tree, as a star, a client may have more; a note says so"""
     dual_stepsize: Number | None = None
     """μ_y; the same as `stepsize` unless given"""
     consensus_stepsize: Number | None = None

@@ -42,8 +42,7 @@ def refuse_code(config: Config, how_to_run: str) -> None:
         listed = ", ".join(f"{key} {name}" for key, name in named.items())
         raise ConfigError(
             f"This config names code of somebody's own: {listed}, looked for in {folder}. Using it "
-            f"runs that code. "
-            f"Read it first; if you trust it, {how_to_run}"
+            f"runs that code. Read it first; if you trust it, {how_to_run}"
         )
 
 
@@ -108,21 +107,21 @@ def locate(config: Config, folder: Path) -> Config:
 
     data: Any = config.data
     if isinstance(data, FileData):
-        data = data.model_copy(update={"table": found(data.table)})
+        changed: dict[str, Any] = {"table": found(data.table)}
         if isinstance(data.clients, dict):
-            clients = {}
+            changed["clients"] = dict(data.clients)
             for name, share in data.clients.items():
                 if isinstance(share, OwnTable):
-                    share = share.model_copy(update={"table": found(share.table)})
-                clients[name] = share
-
-            data = data.model_copy(update={"clients": clients})
+                    own = share.model_copy(update={"table": found(share.table)})
+                    changed["clients"][name] = own
+        data = data.model_copy(update=changed)
 
     network = config.network
     if network.edges is not None:
         network = network.model_copy(update={"edges": found(network.edges)})
     model = config.model.located(found)
 
+    # the folder of code only where something in it is named: others keep the config as it was
     code = config.code
     if config.own_parts:
         code = found(config.code or Path("."))

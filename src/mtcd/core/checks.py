@@ -48,6 +48,7 @@ def check_number(name: str, value: Any, above: float | None = None) -> None:
     """
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ConfigError(f"{name} must be a number, but is {value!r}.")
+    # Before the comparisons: NaN would pass all of them.
     if not math.isfinite(value):
         raise ConfigError(f"{name} must be a finite number, but is {value}.")
     if above is not None and value <= above:

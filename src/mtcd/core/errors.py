@@ -69,6 +69,7 @@ def warn_user(text: str, category: type[Warning]) -> None:
     A warning at a line of this library would be hidden: by default Python shows those of the main
     program alone.
     """
+    # From the line that warns outwards, to the first frame that is not of this library.
     frame = sys._getframe(1)
     depth = 2
     while frame.f_back is not None and _is_ours(frame.f_globals):
@@ -126,7 +127,9 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str = "known") -> s
     """
     words = [str(k) for k in known]
     near = difflib.get_close_matches(str(word), words, n=1, cutoff=0.6)
-    return f"did you mean '{near[0]}'?" if near else f"{otherwise}: {listing(words)}"
+    if near:
+        return f"did you mean '{near[0]}'?"
+    return f"{otherwise}: {listing(words)}"
 
 
 def listing(items: Sequence[object], limit: int = 8) -> str:
@@ -137,4 +140,6 @@ def listing(items: Sequence[object], limit: int = 8) -> str:
     """
     shown = ", ".join(str(item) for item in items[:limit])
     rest = len(items) - limit
-    return f"{shown} and {rest} more" if rest > 0 else shown
+    if rest > 0:
+        return f"{shown} and {rest} more"
+    return shown

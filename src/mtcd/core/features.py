@@ -56,6 +56,7 @@ class Feature:
 def built_in() -> tuple[Feature, ...]:
     """The features in folders of this package, by path."""
     found = []
+    # Sorted: the file system gives files in any order, and commands are listed in this one.
     for path in sorted(PACKAGE.rglob("feature.py")):
         module = ".".join(("mtcd", *path.relative_to(PACKAGE).with_suffix("").parts))
         found.append(import_module(module).FEATURE)
@@ -127,6 +128,7 @@ def of_class(group: str, kind: type) -> object | None:
     object or None
         None where the group names neither the class nor a base.
     """
+    # Bases from the class outwards: what is said of a class goes before what is said of its base.
     homes = parts(group)
     for base in kind.__mro__:
         home = homes.get(f"{base.__module__}:{base.__qualname__}")

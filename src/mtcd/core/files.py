@@ -48,6 +48,8 @@ RUN_FILES = frozenset(
 
 def run_files() -> frozenset[str]:
     """The names of all files that the folder of a run may hold, those of features among them."""
+    # Without those of features, a folder that one of them wrote to would be refused as one with
+    # other files.
     of_features = (name for feature in features.every() for name in feature.run_files)
     return RUN_FILES.union(of_features)
 
@@ -69,6 +71,7 @@ def check_folder(target: Path, known: Collection[str] | None = None) -> None:
         With the names of the first other files, or why the folder cannot be used.
     """
     try:
+        # The target of a link: what is beside it must be on its disk.
         target = target.resolve()
         if target.exists():
             _check_has_no_other_files(target, run_files() if known is None else known)
@@ -109,6 +112,7 @@ def check_unfinished(target: Path, resume: bool) -> None:
 def _ended(target: Path, checkpoint: Path) -> bool:
     """Whether the training of the checkpoint in a folder ended as asked; a later one may have begun
     since."""
+    # Ended by a limit or by convergence; an interrupted one is worth going on with.
     if _status(target / MARKER) in (None, "interrupted"):
         return False
 
@@ -178,11 +182,14 @@ def fresh_folder(target: Path, stays: Collection[str] = ()) -> Iterator[Path]:
         for left in target.glob(f"{WRITING}*"):
             shutil.rmtree(left, ignore_errors=True)
 
+        # From here to the last file the folder is no run: a reader in between finds no marker.
         (target / MARKER).unlink(missing_ok=True)
         for name in [*sorted(run_files() - {MARKER}), MARKER]:
             if (writing / name).exists():
                 os.replace(writing / name, target / name)
             elif name not in stays:
+                # Of an earlier run, such as its coefficients: they would pass for those of this
+                # one.
                 (target / name).unlink(missing_ok=True)
     except OSError as error:
         raise MtcdError(
@@ -236,7 +243,9 @@ def whole_file(path: Path) -> Iterator[Path]:
 def write_whole(path: Path, content: bytes | str) -> None:
     """Write the content atomically; if this fails, the old file stays."""
     with whole_file(path) as writing:
-        writing.write_bytes(content.encode() if isinstance(content, str) else content)
+        if isinstance(content, str):
+            content = content.encode()
+        writing.write_bytes(content)
 
 
 def write_all(files: Mapping[Path, bytes]) -> None:

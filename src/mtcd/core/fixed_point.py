@@ -56,6 +56,7 @@ class FixedPoint:
 
     def encode(self, values: NDArray[Any], summands: int) -> Words:
         """The nearest multiples of the step; refuses values whose sum could overflow."""
+        # Checked before, as a sum that has overflowed modulo 2^64 looks like any other.
         if not self.fits(values, summands):
             largest = float(np.abs(values).max())
             raise DataError(
@@ -63,6 +64,7 @@ class FixedPoint:
                 f"point hold less than {self.largest / summands:.3g} each."
             )
 
+        # Nearest, not down: rounding down would shift a sum of many by half a step each.
         return np.rint(values * self.steps_per_unit).astype(self.dtype)
 
     def decode(self, words: Words) -> Array:
@@ -70,6 +72,7 @@ class FixedPoint:
         return np.asarray(words / self.steps_per_unit)
 
 
+# Little-endian, whatever the machine: the words travel as they lie in memory.
 WIDE = FixedPoint(np.dtype("<i8"), 2.0**32, 2.0**30)
 """For float64: steps of 2^-32 modulo 2^64, sums below 2^30."""
 NARROW = FixedPoint(np.dtype("<i4"), 2.0**18, 2.0**12)

@@ -90,11 +90,13 @@ class WebServer(Closing):
         self, address: str, answer: Answerer, what: str, headers: Mapping[str, str] | None = None
     ) -> None:
         self._server = _listening(address, what)
+        # Set after the socket listens, but before any thread reads them: see ``start``.
         self._server.answer = answer
         self._server.headers = HEADERS | dict(headers or {})
         host, port = self._server.server_address[:2]
         self.host = str(host)
         self.port = int(port)
+        # The address that was bound decides, not the name that was given for it.
         self.is_local = ip_address(self.host).is_loopback
         self._thread: Thread | None = None
 
@@ -152,6 +154,8 @@ class _Server(ThreadingMixIn, TCPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
+            # Also where the answer raised: a place that is lost stays lost for as long as the
+            # program runs.
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -174,6 +178,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(with_content=False)
 
     def _answer(self, with_content: bool) -> None:
+        # Without what follows the question mark: no answer depends on it.
         found = self.server.answer(self.path.partition("?")[0], self.headers)
         self.send_response(found.status)
         for name, value in self.server.headers.items():

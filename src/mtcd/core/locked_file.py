@@ -27,10 +27,13 @@ def locked(path: Path, mode: int) -> Iterator[bytes]:
         Its mode, if it is made.
     """
     while True:
+        # Opened anew at each attempt: whoever held the lock may have replaced the file.
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, mode)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             try:
+                # The file at this path now, and the one that is locked: the same, or the lock
+                # guards nothing.
                 current = os.path.samestat(os.fstat(descriptor), os.stat(path))
             except FileNotFoundError:
                 current = False
@@ -38,6 +41,7 @@ def locked(path: Path, mode: int) -> Iterator[bytes]:
                 yield path.read_bytes()
                 return
         finally:
+            # This ends the lock too.
             os.close(descriptor)
 
 
@@ -53,9 +57,11 @@ def replaced(path: Path, content: bytes, mode: int) -> None:
     mode
         Its mode.
     """
+    # The same name for everybody: only the process with the lock writes it.
     aside = path.with_name(f"{WRITING}{path.name}")
     with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+    # Atomic: a reader without the lock sees the old content or the new one.
     os.replace(aside, path)

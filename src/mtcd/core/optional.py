@@ -81,6 +81,7 @@ def find(module: str) -> ModuleType:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
+        # The top package: a part that is missing inside an installed one is named with its path.
         missing = (error.name or "").partition(".")[0]
         if missing not in EXTRAS:  # a defect of this library, or a module that is not there
             raise

@@ -42,6 +42,7 @@ def running_code(folder: Path | None = None) -> Iterator[None]:
 
     An error in that code becomes one that names its file and line.
     """
+    # The working directory as long as nothing else is known; ``look_in`` changes it.
     before = _folder.set(folder or Path.cwd())
     try:
         yield
@@ -84,6 +85,7 @@ def load(name: str, where: str) -> Any:
     """The object of a name, from the user's folder; refused outside :func:`running_code`."""
     folder = _folder.get()
     if folder is None:
+        # Refused, not ignored: what a config asks for and does not get would go unnoticed.
         raise ConfigError(
             f"{where}: {name!r} is code of somebody's own, which does not run here. Read it; if "
             "you trust it, use it with mtcd train, with mtcd inspect or plan and --run-code, or "
@@ -100,6 +102,7 @@ def imported(name: str, where: str, folders: Sequence[Path]) -> Any:
     module, _, path = name.partition(":")
     top = module.partition(".")[0]
     try:
+        # Two studies in one process may each have a ``model.py``.
         _forget(top, folders)
         with _importable(folders):
             found: Any = importlib.import_module(module)
@@ -107,6 +110,7 @@ def imported(name: str, where: str, folders: Sequence[Path]) -> Any:
                 _imported.add(top)
             for part in path.split("."):
                 found = getattr(found, part)
+    # ``SystemExit`` too: a script without a guard ends the program when it is imported.
     except (Exception, SystemExit) as error:  # the user's code may raise anything
         raise ConfigError(
             f"{where}: {name!r} cannot be imported ({type(error).__name__}: {error})."
@@ -141,6 +145,7 @@ def _importable(folders: Sequence[Path]) -> Iterator[None]:
     """The context in which modules in these folders can be imported."""
     before = list(sys.path)
     sys.path[:0] = [str(folder) for folder in folders]
+    # Files that were written since the last import are not in the caches of directories.
     importlib.invalidate_caches()
     try:
         yield

@@ -98,7 +98,11 @@ class Registry(Generic[T]):
         # A class of this library registers itself when it is imported: looking for all others would
         # import them in a circle.
         ours = getattr(made, "__module__", "").partition(".")[0] == "mtcd"
-        if name in (self._classes if ours else self._known()):
+        if ours:
+            taken = name in self._classes
+        else:
+            taken = name in self._known()
+        if taken:
             raise ConfigError(
                 f"{self.group}: the name {name!r} is taken by {_where(self._classes[name])}: "
                 f"choose another name for {_where(made)}."
@@ -146,6 +150,7 @@ class Registry(Generic[T]):
     def _of_the_user(self, name: str) -> T:
         """The class 'module:Class'. Once loaded, it is used wherever the name is given in this
         process."""
+        # Loaded again where code may run: the file may have changed since, as in a notebook.
         if own_code.may_run() or name not in self._own:
             made = own_code.load(name, self.group)
             said = f"{self.group}: {name!r}"
@@ -161,6 +166,8 @@ class Registry(Generic[T]):
     def _known(self) -> dict[str, T]:
         """All built-in and registered classes."""
         if not self._complete:
+            # Before the imports: a module that asks for names while it is imported must not start
+            # again.
             self._complete = True
             homes = (home.partition(":")[0] for home in features.parts(self.group).values())
             for module in (*self._modules(), *homes):
@@ -174,6 +181,8 @@ class Registry(Generic[T]):
         try:
             importlib.import_module(module)
         except ModuleNotFoundError as error:
+            # A package of others that is missing takes away its part; a module of ours that is
+            # missing is a defect.
             if (error.name or "").partition(".")[0] == "mtcd":
                 raise
 
@@ -246,8 +255,10 @@ class Registry(Generic[T]):
                 f"{self.group}: a name is a text that is not empty, but this one is {name!r}."
             )
 
-        function = self.functions and callable(made)
-        if not (issubclass(made, self.base) if isinstance(made, type) else function):
+        fits = self.functions and callable(made)
+        if isinstance(made, type):
+            fits = issubclass(made, self.base)
+        if not fits:
             raise ConfigError(f"{said} must be a subclass of {_where(self.base)}, but is {made!r}.")
 
         if inspect.isabstract(made):
@@ -262,5 +273,7 @@ def _where(made: object) -> str:
 
 
 def _origin(point: EntryPoint) -> str:
-    package = f" of the package {point.dist.name}" if point.dist else ""
+    package = ""
+    if point.dist:
+        package = f" of the package {point.dist.name}"
     return f"the entry point {point.value!r}{package}"

@@ -38,6 +38,7 @@ class Rows(list[dict[str, Any]]):
 
         series = []
         for name in self.columns:
+            # Not strict: a column may hold whole numbers in one row and reals in another.
             values = pl.Series(name, [row.get(name) for row in self], strict=False)
             if values.dtype == pl.Null:  # nothing is known of this column: numbers, as of others
                 values = values.cast(pl.Float64)

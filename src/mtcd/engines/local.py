@@ -48,6 +48,8 @@ class LocalEngine(InProcessEngine):
         self._waiting = waiting
         outgoing: Sequence[Message] = self.opening
         ledger, reports = self.ledger, self.monitor.reports
+
+        # looked up once: this loop runs for every message, and a hop takes microseconds
         # all have the same kind
         transport = next((client.transport for client in self.parties.clients), None)
         hides = transport is not None and not transport.reads_objective
@@ -71,11 +73,8 @@ class LocalEngine(InProcessEngine):
                     # of a method in which no party has the whole model
                     progress = self.monitor.collect(message)
                     if progress is not None:
-                        self._observed, self._report, self._reached = (
-                            progress.parameters,
-                            message,
-                            progress.hop,
-                        )
+                        self._observed, self._report = progress.parameters, message
+                        self._reached = progress.hop
                         yield progress
                         self._record_ahead(progress.hop)
                 else:
@@ -88,9 +87,12 @@ class LocalEngine(InProcessEngine):
                         continue
 
                     shown = progress
-                    yield Progress(progress.hop, progress.t, None, 0.0) if hides else progress
+                    if hides:  # f does not follow from such a token: the parties are asked
+                        progress = Progress(progress.hop, progress.t, None, 0.0)
+                    yield progress
             if not waiting:
                 return
+
             message = waiting.popleft()
             outgoing = parties[message.to].receive(message)  # type: ignore[union-attr]
             if pausing:
@@ -115,7 +117,11 @@ class LocalEngine(InProcessEngine):
         """The parties, and the messages under way."""
         if self.parties.checkpointed is not None:
             return self.parties.checkpointed.snapshot()
+        # messages before the report are under way already
         reported = next(i for i, message in enumerate(self._outgoing) if message is self._report)
+        observed = None
+        if self._observed is not None:
+            observed = list(self._observed)
         return take(
             {
                 "parties": [party.state() for party in self._parties()],
@@ -123,7 +129,7 @@ class LocalEngine(InProcessEngine):
                 "waiting": list(self._waiting),
                 "outgoing": list(self._outgoing[reported + 1 :]),
                 "ahead": self._ahead,
-                "observed": None if self._observed is None else list(self._observed),
+                "observed": observed,
                 "reached": self._reached,
             }
         )

@@ -37,12 +37,6 @@ def check_combinations(federation: Federation, method: Method) -> None:
 
 def _check_server(federation: Federation, method: Method) -> None:
     kind = federation.method.kind
-    if kind == "tree-cg":
-        raise ConfigError(
-            "method.kind: tree-cg trains in one process only, with mtcd train. In a federation "
-            "without a server use stcd (walk: tour, acceleration: conjugate), which needs about as "
-            "few messages."
-        )
     if federation.server is not None and not method.has_server:
         raise ConfigError(
             f"method.kind: {kind} works without a server. Leave the server out, or use mtcd, which "
@@ -121,7 +115,7 @@ def _check_plateau(federation: Federation, method: Method) -> None:
     if method.kind not in ("stcd", "mtcd", "svfl") or not reads_objective(method):
         why = "mini-batches" if method.batch is not None else method.kind
         raise ConfigError(
-            f"stop.plateau: with {why} no party of a federation knows the aggregate of all "
+            f"stop.plateau: with {why} no party of a federation evaluates the objective on all "
             f"samples. Train with stcd, mtcd or svfl on the full batch, or: {instead}"
         )
     if method.has_server and "server" not in federation.labels.shared_with:

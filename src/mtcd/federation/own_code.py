@@ -75,7 +75,7 @@ def refuse_installed(name: str, where: str) -> None:
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceFile:
     """A Python file, read once: the bytes that are hashed are those that run."""
 
     module: str
@@ -93,8 +93,10 @@ class OwnCode(MetaPathFinder, InspectLoader):
     """The sources that may run here. ``withheld`` are those in the bundle to which the party has
     not agreed."""
 
-    def __init__(self, sources: Iterable[Source] = (), withheld: Sequence[Source] = ()) -> None:
-        self.sources: Mapping[str, Source] = {source.module: source for source in sources}
+    def __init__(
+        self, sources: Iterable[SourceFile] = (), withheld: Sequence[SourceFile] = ()
+    ) -> None:
+        self.sources: Mapping[str, SourceFile] = {source.module: source for source in sources}
         self.withheld = tuple(withheld)
         # Otherwise a file `numpy.py` would take the place of NumPy for all code that is imported
         # later.
@@ -122,7 +124,7 @@ class OwnCode(MetaPathFinder, InspectLoader):
             ) from None
         return _defined_in(loaded, function, f"{where}: {name!r}", source)
 
-    def source_of(self, name: str, where: str) -> Source:
+    def source_of(self, name: str, where: str) -> SourceFile:
         """The file that defines a name."""
         module, _ = split_name(name, where)
         if module in self.sources:
@@ -198,7 +200,9 @@ class OwnCode(MetaPathFinder, InspectLoader):
 NO_CODE = OwnCode()
 
 
-def _defined_in(module: ModuleType, function: str, what: str, source: Source) -> Callable[..., Any]:
+def _defined_in(
+    module: ModuleType, function: str, what: str, source: SourceFile
+) -> Callable[..., Any]:
     found: Any = vars(module).get(function)
     if found is None:
         raise ConfigError(f"{what}: {source.path} has no function {function!r}.")
@@ -279,7 +283,7 @@ def read_code(
     return OwnCode([*own, *(source for source in inside if source.sha256 in accepted)], withheld)
 
 
-def _given(path: Path) -> list[Source]:
+def _given(path: Path) -> list[SourceFile]:
     """The sources of a file (a module) or of a folder with an __init__.py (a package)."""
     path = path.absolute()
     if path.is_dir() and (path / INIT).is_file() and path.name.isidentifier():
@@ -291,7 +295,7 @@ def _given(path: Path) -> list[Source]:
     return [_source(path.stem, path)]
 
 
-def _below(folder: Path, prefix: str) -> list[Source]:
+def _below(folder: Path, prefix: str) -> list[SourceFile]:
     """All modules in a folder, but for files that cannot be imported (invalid names, missing
     packages)."""
     found = []
@@ -309,9 +313,9 @@ def _below(folder: Path, prefix: str) -> list[Source]:
     return found
 
 
-def _source(module: str, path: Path) -> Source:
+def _source(module: str, path: Path) -> SourceFile:
     try:
-        return Source(module, path, path.read_bytes(), path.name == INIT)
+        return SourceFile(module, path, path.read_bytes(), path.name == INIT)
     except OSError as error:
         raise ConfigError(f"The code {path} cannot be read: {error.strerror or error}.") from None
 

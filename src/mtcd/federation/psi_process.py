@@ -28,11 +28,11 @@ STEPS = {REQUEST: "blinding ids", SHARED: "matching ids", RESPOND: "blinding ids
 
 
 @dataclass
-class Progress:
-    # Written by the thread that computes, read by the one that answers the operator: single
-    # attributes, so that no lock is needed, and a mixture of two moments does no harm.
+class AlignmentProgress:
     """The progress of an alignment, which one thread writes and another reads."""
 
+    # Written by the thread that computes, read by the one that answers the operator: single
+    # attributes, so that no lock is needed, and a mixture of two moments does no harm.
     step: str = ""
     share: float = 0.0
     """The share of this step that is done."""
@@ -53,14 +53,16 @@ class Progress:
         }
 
 
-def asker_apart(kind: str, ids: Sequence[str], secret: bytes | None, progress: Progress) -> Asker:
+def asker_apart(
+    kind: str, ids: Sequence[str], secret: bytes | None, progress: AlignmentProgress
+) -> Asker:
     """The label holder's side; of private set intersection, in processes of its own."""
     made = asker(kind, ids, secret)  # checks the ids, and that the library is installed
     return ApartAsker(ids, progress) if kind == "psi" else made
 
 
 def answerer_apart(
-    kind: str, ids: Sequence[str], secret: bytes | None, progress: Progress
+    kind: str, ids: Sequence[str], secret: bytes | None, progress: AlignmentProgress
 ) -> Answerer:
     """The side of any other party; of private set intersection, in processes of its own."""
     made = answerer(kind, ids, secret)
@@ -71,7 +73,7 @@ class ApartAsker(Asker):
     """An asker whose computations run in a process each. It keeps the ephemeral key between
     them."""
 
-    def __init__(self, ids: Sequence[str], progress: Progress) -> None:
+    def __init__(self, ids: Sequence[str], progress: AlignmentProgress) -> None:
         self.ids, self.progress = list(ids), progress
         self._key = b""
 
@@ -87,14 +89,14 @@ class ApartAsker(Asker):
 class ApartAnswerer(Answerer):
     """An answerer whose computations run in a process of their own."""
 
-    def __init__(self, ids: Sequence[str], progress: Progress) -> None:
+    def __init__(self, ids: Sequence[str], progress: AlignmentProgress) -> None:
         self.ids, self.progress = list(ids), progress
 
     def respond(self, request: bytes) -> bytes:
         return compute(RESPOND, self.progress, self.ids, request)
 
 
-def compute(job: str, progress: Progress, ids: Sequence[str], *parts: bytes) -> bytes:
+def compute(job: str, progress: AlignmentProgress, ids: Sequence[str], *parts: bytes) -> bytes:
     """The result of a job, computed in a process of its own."""
     progress.begin(STEPS[job])
     # -P: nothing from the working directory
@@ -118,7 +120,7 @@ def _write(stream: Any, content: bytes) -> None:
         stream.close()
 
 
-def _read(stream: Any, progress: Progress) -> bytes | None:
+def _read(stream: Any, progress: AlignmentProgress) -> bytes | None:
     """The result, after lines of progress; None if the process ended before. Raises the error of
     the job."""
     for line in stream:

@@ -45,7 +45,7 @@ SIGNATURE = ec.ECDSA(hashes.SHA256())
 
 
 @dataclass(frozen=True)
-class Sealed:
+class OpenedMessage:
     """The content of a sealed message. ``repr`` does not show the body, which may be private."""
 
     origin: str
@@ -90,7 +90,7 @@ class Seal:
             )
         return data
 
-    def open(self, data: bytes, expect_from: str | None = None) -> Sealed:
+    def open(self, data: bytes, expect_from: str | None = None) -> OpenedMessage:
         """Decrypt and verify a message to this party; raises a WireError if a check fails."""
         # Before decrypting: a message that is too large must not cost memory.
         if len(data) > self._most:
@@ -114,7 +114,7 @@ class Seal:
             raise WireError(
                 f"a sealed message of {origin!r}", f"came in the place of one of {expect_from!r}"
             )
-        return Sealed(origin, kind.decode(), body)
+        return OpenedMessage(origin, kind.decode(), body)
 
     # Encryption for a single party
 

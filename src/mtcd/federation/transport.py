@@ -27,12 +27,14 @@ def listens_at(bundle: Membership) -> str | None:
 def calls(bundle: Membership) -> dict[str, str]:
     """The addresses that this party connects to, by the name of the peer. One of two peers
     connects, so that there is one connection."""
-    return {
-        name: peer.address
+    found = {}
+    for name, peer in bundle.peers.items():
         # A peer without a certificate was revoked: it is neither called nor admitted.
-        for name, peer in bundle.peers.items()
-        if peer.address is not None and peer.certificate is not None and connects_to(bundle, name)
-    }
+        if peer.address is None or peer.certificate is None:
+            continue
+        if connects_to(bundle, name):
+            found[name] = peer.address
+    return found
 
 
 def connects_to(bundle: Membership, peer: str) -> bool:

@@ -82,6 +82,7 @@ def theory_of(
         return found
 
     full_batch = method.batch is None
+    # against a round of SVFL, which polls all clients
     comparison = Comparison(network.size, plan.tokens, plan.hops, plan.local_updates, full_batch)
     if costs.per == "float":
         # in representations, the unit of the paper: with extrapolation a token is larger than that
@@ -129,6 +130,7 @@ def _visits(
     yield finding(
         "pi_start_bound",
         "pi, from starts",
+        # known for every walk: it needs the starts alone
         start_bound(roams),
         "the paper's bound p_0: the least likely start",
     )

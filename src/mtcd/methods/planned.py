@@ -92,7 +92,7 @@ class PlanSetting:
 
     @cached_property
     def alone(self) -> float:
-        """1/max_k L_k."""
+        """1/max_k L_k, the step size with which one client at a time never raises f."""
         # A long visit would take up the whole budget of a pilot.
         largest = float(self.smoothness.blocks.max())
         if self.batch is not None:

@@ -52,6 +52,8 @@ def with_changes(network: Network, changes: Iterable[Change]) -> Network:
         leave += _numbers(names, change.leave, f"leave at iteration {change.iteration}")
         join += _numbers(names, change.join, f"join at iteration {change.iteration}")
 
+    # Sorted here, so that whoever replays them needs no order of its own; clients by number,
+    # because names are the user's and numbers are what the walks see.
     in_order = tuple(Change(when, *map(tuple, moves[when])) for when in sorted(moves))
     changing = replace(network, changes=in_order)
     _check(changing)
@@ -69,6 +71,7 @@ def absences(network: Network) -> tuple[Absence, ...]:
     starts at 0."""
     absent = frozenset(_late(network))
     found = {0: absent}  # a change at iteration 0 replaces it
+    # Two views from the same iteration cannot both hold: the later one is the network then.
     for change in network.changes:
         absent = absent.difference(change.join).union(change.leave)
         found[change.iteration] = absent
@@ -79,7 +82,10 @@ def absences(network: Network) -> tuple[Absence, ...]:
 def describe_changes(network: Network) -> list[str]:
     """A sentence for each change."""
     late = sorted(_late(network))
-    sentences = [f"absent from the start: {_names(network, late)}"] if late else []
+    sentences = []
+    if late:
+        sentences.append(f"absent from the start: {_names(network, late)}")
+
     for change in network.changes:
         moves = []
         for who, does in ((change.leave, "leave"), (change.join, "join")):
@@ -113,6 +119,7 @@ def _late(network: Network) -> set[int]:
     """The clients whose first change is to join."""
     left: set[int] = set()
     late: set[int] = set()
+    # Only a first change tells: a client that left once and joins again was there at the start.
     for change in network.changes:
         late.update(k for k in change.join if k not in left)
         left.update((*change.leave, *change.join))
@@ -140,6 +147,7 @@ def _check(network: Network) -> None:
                 )
         absent = absent.difference(change.join).union(change.leave)
 
+    # Looked at after the single changes, whose errors say more.
     for iteration, away in absences(network):
         if len(away) == network.size:
             raise NetworkError(

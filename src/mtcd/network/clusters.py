@@ -67,9 +67,15 @@ def find_clusters(network: Network, count: int | None = None, seed: int = 0) -> 
             f"cluster needs a client for each"
         )
 
-    A = None if network.complete else adjacency(network)
+    # A complete network of 10,000 clients would have 10^8 entries, and needs none of them.
+    A = None
+    if not network.complete:
+        A = adjacency(network)
+
     todo = list(zip(parts, _shares([len(part) for part in parts], count), strict=True))
     done: list[Cluster] = []
+    # Cut in two again and again: each cut is small enough to be made connected and even, which a
+    # cut into many at once is not.
     while todo:
         members, share = todo.pop()
         if share == 1:
@@ -107,6 +113,7 @@ def check_clusters(network: Network, groups: Sequence[Sequence[str | int]]) -> t
             f"every client belongs in a cluster, but these are in none: {listing(missing)}"
         )
 
+    # Last: what is missing or named twice explains why a cluster falls apart.
     for c, cluster in enumerate(clusters):
         _check_connected(network, c, cluster)
     return tuple(clusters)
@@ -147,6 +154,8 @@ def _bisect(
     else:
         order = _order(network, A, members)
         sides = _connect(network, set(order[:target]), set(order[target:]))
+        # The Fiedler vector gives few cut links, not even sides; where the repairs of the cut leave
+        # it uneven, a cut of a tree may come nearer, if at more cut links.
         sides = _even_out(network, sides, order, target)
         if len(sides[0]) != target:
             cut = _tree_cut(network, members, target)
@@ -188,10 +197,15 @@ def _fiedler(L: scipy.sparse.csr_array) -> Array:
     numbers = np.linspace(-1, 1, L.shape[0])  # anything that grows with them
     if L.shape[0] > DENSE_LIMIT:  # only saves time
         vector = fiedler_sparse(L)[1]
-        return vector if vector @ numbers >= 0 else -vector
+        # An eigenvector has no sign of its own; with one, every run numbers clusters alike.
+        if vector @ numbers < 0:
+            return -vector
+        return vector
 
     values, vectors = scipy.linalg.eigh(L.toarray())
     rounding = 1e-9 * values[-1]  # any small part of the largest
+    # All eigenvectors of the second eigenvalue: which of them a library returns is up to it, and
+    # clusters must not depend on that.
     space = vectors[:, 1:][:, values[1:] <= values[1] + rounding]
     along: Array = space @ (space.T @ numbers)
     size = np.linalg.norm(along)
@@ -206,6 +220,7 @@ def _connect(network: Network, low: set[int], high: set[int]) -> tuple[set[int],
     What is left of ``low`` is connected; then every piece of ``high`` touches it, for pieces of one
     side do not touch each other. So all but one of those can join it.
     """
+    # In this order: first what hangs loose from low moves to high, and the other way round after.
     low, strays = _largest(network, low)
     high, strays = _largest(network, high | strays)
     return low | strays, high
@@ -236,6 +251,7 @@ def _even_out(
             taker = low
             nearest = order
 
+        # Those next to the cut come first: they belong to this side least.
         candidates = filter(giver.__contains__, nearest)
         touching = (k for k in candidates if not taker.isdisjoint(network.neighbours[k]))
         mover = next((k for k in islice(touching, MOVES) if _can_spare(network, giver, k)), None)
@@ -253,6 +269,7 @@ def _can_spare(network: Network, side: set[int], client: int) -> bool:
 def _tree_cut(network: Network, members: Cluster, target: int) -> tuple[set[int], set[int]]:
     """The cut of one edge of a spanning tree that comes nearest to ``target``; optimal on a
     tree."""
+    # On a tree every edge is a cut into two connected sides, so all of them can be tried.
     order, below = _spanning_tree(network, members)
 
     def off(i: int) -> int:

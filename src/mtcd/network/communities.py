@@ -37,6 +37,7 @@ def communities(network: Network, seed: int) -> tuple[tuple[int, ...], ...]:
     if network.complete:
         return (tuple(range(network.size)),)
 
+    # A seed of its own kind, so that other random choices of a training stay as they are.
     draw = int(stream(seed, "clusters").integers(2**32))
     found = _found_by_louvain(adjacency(network), draw)
 
@@ -53,6 +54,7 @@ def _found_by_louvain(A: scipy.sparse.csr_array, draw: int) -> list[set[int]]:
     rng = np.random.default_rng(draw)
     # The node of each client in the contracted network.
     node = np.arange(A.shape[0])
+    # Contraction only makes it smaller: the last phase is the method as published, on few nodes.
     while A.shape[0] > LARGEST_SIZE or A.nnz > 2 * LARGEST_EDGES:
         labels = _local_moves(A, rng)
         node = labels[node]
@@ -90,6 +92,7 @@ def _local_moves(A: scipy.sparse.csr_array, rng: np.random.Generator) -> Labels:
 
     for _ in range(PASSES):
         moved = 0
+        # At random, so that the groups do not hang on how clients are numbered.
         for k in rng.permutation(size):
             entries = slice(A.indptr[k], A.indptr[k + 1])
             others = A.indices[entries] != k

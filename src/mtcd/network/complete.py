@@ -15,6 +15,7 @@ class Others(Sequence[int]):
     [0, 2, 3]
     """
 
+    # One small object per client; a dictionary in each would undo what is saved.
     __slots__ = ("_client", "_size")
 
     def __init__(self, client: int, size: int) -> None:
@@ -30,6 +31,7 @@ class Others(Sequence[int]):
     def __getitem__(self, place: slice) -> Sequence[int]: ...
     def __getitem__(self, place: int | slice) -> int | Sequence[int]:
         if isinstance(place, slice):
+            # The range does the arithmetic of steps and of negative ends.
             places = range(len(self))[place]
             # Behind the client left out, the others are a range again, one number on.
             if places and min(places[0], places[-1]) >= self._client:

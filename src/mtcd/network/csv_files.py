@@ -32,6 +32,7 @@ def _rows(file: TextIO, path: Path, columns: Sequence[str]) -> Iterator[tuple[st
     # Spreadsheets write semicolons where the comma is the decimal sign.
     first = file.readline()
     file.seek(0)
+    # By the first line alone: cells further down may hold any of these characters.
     reader = csv.reader(file, delimiter=max(",;\t", key=first.count))
     header = [cell.strip().lower() for cell in next(reader, [])]
     for column in columns:

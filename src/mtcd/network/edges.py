@@ -61,6 +61,7 @@ def network_from_edges(
         notes = _unused(edges)
         edges = edges.edges()
 
+    # Counted from 1, as people count; errors of files name lines in the same place.
     rows = ((f"edge {row}", edge) for row, edge in enumerate(edges, start=1))
     return replace(_from_rows(names, rows), notes=notes)
 
@@ -154,9 +155,14 @@ def _from_rows(names: ClientNames, rows: Iterable[tuple[str, object]]) -> Networ
     edges = []
     for where, edge in rows:
         # A text is a sequence too, but of letters.
-        given = edge if isinstance(edge, Sequence) and not isinstance(edge, str) else None
+        given = None
+        if isinstance(edge, Sequence) and not isinstance(edge, str):
+            given = edge
+
         if given is None or len(given) != 2:
-            more = "" if given is None else "; leave weights out"
+            more = ""
+            if given is not None:
+                more = "; leave weights out"
             raise NetworkError(f"{where}: expected a pair of clients, got {edge!r}{more}")
         edges.append((names.number(given[0], where), names.number(given[1], where)))
 

@@ -33,9 +33,12 @@ def random_geometric(K: int, radius: float | None, seed: int) -> NDArray[np.int6
     if not radius > 0 or not math.isfinite(radius):
         raise NetworkError(f"radius is a distance above 0 in a square of side 1; got {radius}")
 
+    # The places first, whatever the radius: with a larger one the same clients stand where they
+    # stood, and only links are added.
     places = stream(seed, "network").random((K, 2))
     found = scipy.spatial.cKDTree(places).query_pairs(radius, output_type="ndarray")
     least = _connecting(places)
+    # An error instead of a network in parts: sums of all clients could not travel.
     if least > radius:
         raise NetworkError(
             f"with radius {radius:g} this random geometric network is not connected: it takes a "

@@ -24,12 +24,17 @@ def repaired(tour: Sequence[int], network: Network, members: Sequence[int]) -> l
     >>> repaired([0, 1, 2, 3, 4], make_network("complete", "abcdef"), [0, 1, 3, 4, 5])
     [0, 5, 1, 3, 4]
     """
+    # Joins that lead back to the old members must not change the way of the token.
     if set(tour) == set(members):
         return list(tour)
 
     walk = mended(tour, network, members)
     fresh = closed_walk(network, members)
-    return walk if len(walk) <= TOO_LONG * len(fresh) else fresh
+    # A new tour changes the routing table of nearly every client; a longer one costs hops in every
+    # round. Up to this factor the tables are dearer.
+    if len(walk) <= TOO_LONG * len(fresh):
+        return walk
+    return fresh
 
 
 def mended(tour: Sequence[int], network: Network, members: Sequence[int]) -> list[int]:
@@ -39,6 +44,7 @@ def mended(tour: Sequence[int], network: Network, members: Sequence[int]) -> lis
     graph = network.graph.subgraph(members)
     remaining = [k for k in tour if k in graph]
     walk = _bridged(remaining or [min(members)], graph)
+    # In the order of numbers: every party repairs for itself, and must find the same tour.
     for k in sorted(set(members).difference(walk)):
         if k not in walk:  # the path to another may contain it
             walk = _with(walk, k, graph)
@@ -63,6 +69,7 @@ def _with(walk: Sequence[int], k: int, graph: nx.Graph) -> list[int]:
     far = nx.single_source_shortest_path_length(graph, k)
     after = [*walk[1:], walk[0]]
     place = min(range(len(walk)), key=lambda i: far[walk[i]] + far[after[i]])
+    # Through the shared graph of the members only: an absent client cannot pass a token on.
     there = nx.shortest_path(graph, walk[place], k)
     back = nx.shortest_path(graph, k, after[place])
     return [*walk[: place + 1], *there[1:], *back[1:-1], *walk[place + 1 :]]
@@ -111,6 +118,7 @@ def repaired_tree(
             pieces |= dict.fromkeys(piece, piece)
 
     # Hang the other pieces onto the largest, from its smallest client on.
+    # Of several of one size the first: all parties hang the same pieces in the same places.
     largest: list[int] = max(pieces.values(), key=len)
     hung = set(largest)
     queue = deque(sorted(hung))

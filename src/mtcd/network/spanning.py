@@ -41,6 +41,12 @@ class SpanningTree:
         """The distance of the farthest client from the root."""
         return len(self.levels) - 1
 
+    @property
+    def degree(self) -> int:
+        """The most neighbours that a client has in the tree."""
+        above = (int(parent is not None) for parent in self.parents)
+        return max(len(below) + up for below, up in zip(self.children, above, strict=True))
+
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
         """The children of each client, sorted."""
@@ -51,22 +57,106 @@ class SpanningTree:
         return tuple(map(tuple, found))
 
 
-def spanning_tree(network: Network) -> SpanningTree:
+def spanning_tree(network: Network, degree: int | None = None) -> SpanningTree:
     """Shortest paths from a centre: the least depth that a spanning tree can have. The network must
     be connected.
 
     It depends on the network alone, so every party finds the same. On large networks without a
     clear centre (long cycles), the depth is the least of ``SEARCHES`` possible roots.
 
+    Parameters
+    ----------
+    network
+        The network.
+    degree
+        The most neighbours that a client should have in the tree. If the tree of shortest paths has
+        more, clients are hung below others as near to the root as there is room. Where this search
+        finds no such tree, twice as many neighbours are allowed, and so on: a star has no other
+        tree than itself.
+
+    Returns
+    -------
+    SpanningTree
+        The tree.
+
+    Examples
+    --------
     >>> from mtcd.network.topology import make_network
     >>> spanning_tree(make_network("path", ["a", "b", "c"]))
     SpanningTree(root=1, parents=(1, None, 1), levels=((1,), (0, 2)))
+    >>> complete = make_network("complete", [f"c{k}" for k in range(200)])
+    >>> spanning_tree(complete).depth, spanning_tree(complete, degree=4).depth
+    (1, 5)
     """
     root = _centre(network)
     levels = levels_from(network, root)
     parents = parents_in(levels, network.neighbours)
     towards = tuple(map(parents.get, range(network.size)))
-    return SpanningTree(root, towards, tuple(map(tuple, levels)))
+    tree = SpanningTree(root, towards, tuple(map(tuple, levels)))
+    if degree is None:
+        return tree
+
+    room = degree
+    while room < tree.degree:
+        found = _with_room(network, root, room)
+        if found is not None:
+            return found
+        room *= 2
+    return tree
+
+
+def _with_room(network: Network, root: int, degree: int) -> SpanningTree | None:
+    """A tree in which no client has more neighbours than this, level by level; None if some clients
+    are left that only full ones could take."""
+    if network.complete:
+        return _filled(network.size, root, degree)
+
+    parents: list[int | None] = [None] * network.size
+    room = [degree - 1] * network.size  # for children: one neighbour is the parent
+    room[root] = degree
+    left = set(range(network.size)) - {root}
+
+    levels = [[root]]
+    while left:
+        ways: dict[int, list[int]] = {}
+        for parent in levels[-1]:
+            for k in left.intersection(network.neighbours[parent]):
+                ways.setdefault(k, []).append(parent)
+
+        level = []
+        # Those with the fewest ways to be reached first: the others have a choice left.
+        for k in sorted(ways, key=lambda k: (len(ways[k]), k)):
+            parent = max(ways[k], key=lambda parent: (room[parent], -parent))
+            if room[parent]:
+                room[parent] -= 1
+                parents[k] = parent
+                level.append(k)
+
+        if not level:
+            return None
+        left.difference_update(level)
+        levels.append(sorted(level))
+
+    return SpanningTree(root, tuple(parents), tuple(map(tuple, levels)))
+
+
+def _filled(clients: int, root: int, degree: int) -> SpanningTree:
+    """The tree of a complete network, each level filled before the next begins: a search would look
+    at all links."""
+    parents: list[int | None] = [None] * clients
+    levels = [[root]]
+    waiting = [k for k in range(clients) if k != root]
+    while waiting:
+        level = []
+        for parent in levels[-1]:
+            children = degree if parent == root else degree - 1
+            taken, waiting = waiting[:children], waiting[children:]
+            for k in taken:
+                parents[k] = parent
+            level.extend(taken)
+        levels.append(level)
+
+    return SpanningTree(root, tuple(parents), tuple(map(tuple, levels)))
 
 
 def _centre(network: Network) -> int:
@@ -91,6 +181,8 @@ def _centre(network: Network) -> int:
         for d, level in enumerate(levels):
             distance[level] = d
         least = np.maximum(least, np.maximum(distance, depth - distance))
+        # Clients that no bound tells apart are tried in the order of their numbers, so that each
+        # party, which searches alone, finds the same root.
         candidate = int(np.argmin(least))
         if least[candidate] >= best_depth:
             break

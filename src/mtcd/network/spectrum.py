@@ -61,6 +61,7 @@ def facts(network: Network) -> NetworkFacts:
     >>> facts(make_network("cycle", "abcdef")).diameter
     3
     """
+    # One pass over the lists; of a large complete network they are computed when they are read.
     degrees = list(map(len, network.neighbours))
     hops, exact = diameter(network)
     return NetworkFacts(
@@ -86,6 +87,7 @@ def algebraic_connectivity(network: Network) -> float:
         return float(network.size)
 
     L = laplacian(adjacency(network))
+    # Full precision where it is cheap; beyond, only the two eigenvalues that count.
     if network.size <= DENSE_LIMIT:
         (second,) = scipy.linalg.eigvalsh(L.toarray(), subset_by_index=[1, 1])
         return float(second)
@@ -157,8 +159,12 @@ def diameter(network: Network) -> tuple[int | None, bool]:
     if network.edges == network.size - 1:  # only saves time
         return bound, True
 
+    # From the middle outwards no pair is farther apart than the sum of its distances to it.
     levels = levels_from(network, middle)
-    sweeps_left = network.size if network.size <= EXACT_DIAMETER_LIMIT else SWEEPS
+    sweeps_left = SWEEPS
+    if network.size <= EXACT_DIAMETER_LIMIT:
+        sweeps_left = network.size
+
     for distance in range(len(levels) - 1, 0, -1):
         for client in levels[distance]:
             if bound >= 2 * distance:

@@ -82,7 +82,9 @@ class Network:
     notes: tuple[str, ...] = ()  # for the user: what of a graph was not used
 
     def __repr__(self) -> str:
-        changes = f", {len(self.changes)} change(s)" if self.changes else ""
+        changes = ""
+        if self.changes:
+            changes = f", {len(self.changes)} change(s)"
         return f"Network({self.size:,} client(s): {listing(self.clients, 4)}; {self.edges:,} edges{changes})"
 
     @property
@@ -106,6 +108,7 @@ class Network:
         graph = nx.Graph()
         graph.add_nodes_from(range(self.size))
         for k, near in enumerate(self.neighbours):
+            # Each link once, from its smaller end.
             graph.add_edges_from((k, j) for j in near if k < j)
         return graph
 
@@ -175,6 +178,7 @@ def make_network(
     if kind not in KINDS:
         raise NetworkError(f"unknown kind of network '{kind}': {did_you_mean(kind, KINDS)}")
 
+    # A setting of another kind is refused, not ignored: the network would not be the one meant.
     settings = (
         ("p", p, "erdos-renyi"),
         ("rows", rows, "grid"),
@@ -206,6 +210,7 @@ def breadth_first(
     >>> breadth_first([[1], [0, 2], [1]], 0, {0, 1, 2})
     [[0], [1], [2]]
     """
+    # The caller's own set, from which a search over several components takes what it found.
     unseen.discard(start)
     levels = []
     level = [start]
@@ -247,6 +252,8 @@ def parents_in(levels: list[list[int]], neighbours: Neighbours) -> dict[int, int
     for above, level in pairwise(levels):
         upper = set(above)
         for k in level:
+            # The smallest, not the first found: sets have no order, and parties must agree on the
+            # tree.
             parents[k] = min(upper.intersection(neighbours[k]))
     return parents
 
@@ -283,6 +290,7 @@ def checked_names(clients: Sequence[str]) -> tuple[str, ...]:
 
 def neighbour_lists(edges: Edges, K: int) -> Neighbours:
     """The neighbours of each client, sorted; loops dropped, repeated edges taken once."""
+    # Both ways at once, so that one sort gives the lists of all clients.
     both = np.concatenate([edges, edges[:, ::-1]])
     both = both[both[:, 0] != both[:, 1]]
     codes = np.sort(both[:, 0] * K + both[:, 1])  # by client, then neighbour
@@ -345,6 +353,7 @@ def _erdos_renyi(K: int, p: float | None, seed: int) -> Edges:
     if not pairs:
         return _empty(K)
 
+    # Numbers of pairs, not pairs: of a large sparse network nearly all pairs are no links.
     rng = stream(seed, "network")
     chosen = rng.choice(pairs, rng.binomial(pairs, p), replace=False, shuffle=False)
 

@@ -34,6 +34,8 @@ def closed_walk(network: Network, members: Sequence[int]) -> list[int]:
     >>> closed_walk(make_network("path", ["a", "b", "c"]), range(3))
     [0, 1, 2, 1]
     """
+    # The walk depends on the network and its members alone: it is looked for once per run, as the
+    # search may take seconds.
     key = tuple(members)
     if key not in network.tours:
         network.tours[key] = _look_for_walk(network, key)
@@ -69,6 +71,7 @@ def _look_for_walk(network: Network, members: Sequence[int]) -> list[int]:
     if cycle is not None:
         return cycle
 
+    # The walk that always exists, in case that the search finds nothing shorter.
     around = around_the_tree(spanning_tree(network, members), min(members))
     if len(members) > LARGEST_ROUND_TRIP:
         return around
@@ -151,6 +154,7 @@ def hamiltonian_cycle(graph: nx.Graph) -> list[int] | None:
     number = {k: i for i, k in enumerate(nodes)}
     near = [sorted(map(number.__getitem__, graph[k])) for k in nodes]
     for attempt in range(ATTEMPTS if len(nodes) <= LARGE else ATTEMPTS_OF_LARGE):
+        # Seeds without the user's: a tour belongs to the network, and every party finds the same.
         rng = stream(0, "hamiltonian cycle", attempt)
         path = _rotated_path(near, ROTATIONS * len(nodes), rng)
         if path is not None:
@@ -181,6 +185,7 @@ def _rotated_path(near: list[list[int]], most: int, rng: np.random.Generator) ->
     place[0] = 0
     seen[0] = True
     for draw in rng.random(most):
+        # A path through all whose ends are linked is the cycle.
         if size == K and 0 in near[end]:
             return [int(k) for k in path]
 
@@ -220,6 +225,7 @@ def round_trip(graph: nx.Graph, order: list[int]) -> list[int]:
         for j, length in lengths.items():
             far[number[k], number[j]] = length
 
+    # The order around the tree is a good start: its neighbours are near each other already.
     trip = np.arange(len(order))
     better = True
     while better:

@@ -89,6 +89,7 @@ def ordered(task: PlanTask, methods: Iterable[Method], until: float) -> list[Met
             kinds[kind(method)].append((score(task, method), method))
         except MtcdError:  # it cannot work here
             continue
+        # what was made so far is enough to begin with
         if perf_counter() > until:
             break
 
@@ -128,6 +129,7 @@ def _visits(task: PlanTask) -> tuple[float, float]:
 
     began = perf_counter()
     updates = LocalUpdates(VISIT, 1.0 / float(task.smoothness.blocks.max()))
+    # the first visit: the client prepares for all that follow
     theta = client.local_update(theta, aggregate, updates)
     between = perf_counter()
     client.local_update(theta, aggregate, updates)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,13 +66,11 @@ def parse_style(text: str | None) -> Paper | None:
     name, _, sizes = (text or "screen").partition(":")
     if name == "screen" and not sizes:
         return None
-    try:
-        if name == "paper":
+
+    paper = None
+    if name == "paper":
+        with suppress(TypeError, ValueError):  # too many sizes, or no numbers
             paper = Paper(*(float(size) for size in sizes.split(",") if size))
-        else:
-            paper = None
-    except (TypeError, ValueError):
-        paper = None
     if paper is None:
         raise ConfigError(
             f"--style {text}: give screen, paper, or paper:WIDTH,POINTS, such as paper:3.5,8."

@@ -62,6 +62,7 @@ class Batches:
         return _order(self.seed, epoch, self.samples)
 
 
+# The order is of all samples: made once, not at each visit of the epoch.
 @lru_cache(maxsize=4)
 def _order(seed: int, epoch: int, samples: int) -> Rows:
     return shuffled(seed, "batch", (epoch,), samples)

@@ -21,7 +21,7 @@ from mtcd.protocol.party import Message, Parties, Progress
 from mtcd.protocol.state import Snapshot
 
 
-class Share(Protocol):
+class HostedShare(Protocol):
     """Makes some of the parties of a training, in the process that hosts them. It can be sent
     there."""
 
@@ -52,7 +52,7 @@ class Recipe(Protocol):
     def device(self) -> str:
         """Where visits compute: 'cpu', 'cuda', or 'auto' (on a GPU where there is one)."""
 
-    def share(self, clients: Sequence[int]) -> Share:
+    def share(self, clients: Sequence[int]) -> HostedShare:
         """The part for the process that hosts these clients, with the data of no others."""
 
     def bind(self, add_up: Callable[[Sequence[Any]], Any]) -> None:

@@ -59,6 +59,7 @@ RECORDS = {"Tally": FormerTally, "Instruction": FormerInstruction}
 
 def is_former(kind: str, values: Sequence[Any]) -> bool:
     """Whether these are the attributes of a token of an earlier version."""
+    # By the number of attributes: a token of this version has slots in place of most of them.
     return kind in MORE and len(values) == len(ATTRIBUTES) + len(MORE[kind])
 
 
@@ -66,6 +67,7 @@ def former_token(kind: str, values: Sequence[Any]) -> Token:
     """The token, with what features carried on it in their slots."""
     attributes = dict(zip((*ATTRIBUTES, *MORE[kind]), values, strict=True))
     slots = {}
+    # Every feature is asked: which of them the training used, only the attributes say.
     for name, extension in EXTENSIONS.items():
         value = extension.former(attributes)
         if value is not None:

@@ -48,9 +48,11 @@ class Gathering:
         uploads of the clients that leave before the next round are retained.
         """
         self.here[client] = fresh
+        # Only when all are there: a sum of some would be taken for that of all.
         if len(self.here) < self.clients:
             return None
         uploads = [self.here[k] for k in range(self.clients)]
+        # Those that leave upload nothing in the next round, but are part of its sum.
         self.here = {k: self.here[k] for k in leaving}
         return np.asarray(sum(one.representation for one in uploads)), sum(
             one.penalty for one in uploads

@@ -23,11 +23,13 @@ class Monitor(Stateful):
     def collect(self, message: Message) -> Any:
         """Add a report; returns the progress that it completes, or None."""
         part = message.payload
+        # A lone token, or the progress of a server, tells all by itself.
         if not isinstance(part, Part):
             return part
         self._latest[message.sender] = part.iteration
         parts = self.reports.setdefault(part.iteration, {})
         parts[message.sender] = part
+        # Clients may be an iteration apart: each waits for those of the same one.
         if len(parts) < self.clients:
             return None
         del self.reports[part.iteration]
@@ -38,6 +40,7 @@ class Monitor(Stateful):
     def ahead(self, sender: int) -> int | None:
         """The latest iteration that this client has reported, while reports of other clients are
         missing; else None."""
+        # Its reports are complete otherwise, and the client is not ahead of anybody.
         latest = self._latest.get(sender)
         if latest not in self.reports:
             return None

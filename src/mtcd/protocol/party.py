@@ -15,7 +15,7 @@ from typing import Annotated, Any, NamedTuple, Protocol, TypeVar, overload
 
 from mtcd.core.arrays import Array
 from mtcd.protocol.batches import Batches
-from mtcd.protocol.codec.arrays import AggregateField, FusionField
+from mtcd.protocol.codec.arrays import AggregateField, SharedField
 from mtcd.protocol.codec.fields import Optional
 from mtcd.protocol.codec.payloads import Payload, payload
 from mtcd.protocol.codec.stored import stored
@@ -50,7 +50,10 @@ class Message:
 def send(sender: int, to: int, payload: Payload, hop: bool = False) -> Message:
     """A message with this payload and its size; with ``hop``, the paper charges a hop for it."""
     floats = payload.floats
-    return Message(sender, to, payload, floats, floats if hop else 0)
+    hop_floats = 0
+    if hop:
+        hop_floats = floats
+    return Message(sender, to, payload, floats, hop_floats)
 
 
 @payload(11, "s>m c>m")
@@ -67,12 +70,12 @@ class Progress(Payload):
     hop: Count
     t: Iteration
     aggregate: Annotated[
-        Array | None, Optional(AggregateField(), lambda bounds: bounds.split is None)
+        Array | None, Optional(AggregateField(), lambda bounds: bounds.tensors is None)
     ]
     penalty: Number
     parameters: Annotated[
         Sequence[Any] | None,
-        Optional(FusionField(), lambda bounds: bounds.split is not None and not bounds.server),
+        Optional(SharedField(), lambda bounds: bounds.tensors is not None and not bounds.server),
     ] = None
 
 
@@ -139,6 +142,7 @@ class Party(Stateful, ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        # What a base can undo says nothing of the state that its subclass adds.
         if cls.recovery is Recovery.RESTART and "recovery" not in vars(cls):
             cls.recovery = Recovery.WAIT
 
@@ -212,6 +216,7 @@ class OnDemand(Sequence[C]):
         if isinstance(k, slice):
             return [self[i] for i in range(self._size)[k]]
         number = range(self._size)[k]
+        # Made once: a party has state.
         if number not in self._made:
             self._made[number] = self._make(number)
         return self._made[number]
@@ -299,6 +304,7 @@ class Parties:
 
     def parameters(self) -> list[Any]:
         """The current theta, client by client; of split networks, theta_0 comes last."""
+        # Networks: theta_0 is held by the server, or was carried by a token.
         if self.gather is not None:
             return self.gather(self.clients, self.server)
         return [client.parameters() for client in self.clients]

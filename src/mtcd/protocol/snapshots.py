@@ -29,6 +29,7 @@ def take(value: Any) -> Snapshot:
 def restored(snapshot: Snapshot) -> Any:
     """The value of a snapshot; it shares no memory with it."""
     try:
+        # Copies: what is restored is trained further, and the snapshot may be restored again.
         arrays = {name: np.array(array, order="K") for name, array in snapshot.tensors.items()}
         return _value(snapshot.facts["content"], arrays)
     except (KeyError, TypeError, ValueError) as error:
@@ -47,10 +48,13 @@ class _Taking:
     def plain(self, value: Any) -> Any:
         """The value as JSON. An object has one key, the name of its class."""
         kind = type(value)
+        # Arrays of objects would need pickle.
         if kind in PLAIN:
             return value
         if kind is np.ndarray and not value.dtype.hasobject:
             return {"array": str(self._number(value))}
+        # A float64 of NumPy and a float of Python round alike, but their products with float32 do
+        # not.
         if isinstance(value, np.generic):  # kept as it is: arithmetic depends on the type
             self.arrays.append(np.asarray(value))
             return {"scalar": str(len(self.arrays) - 1)}
@@ -64,6 +68,7 @@ class _Taking:
         raise MtcdError(f"A {kind.__name__} cannot be kept in a checkpoint.")
 
     def _number(self, array: NDArray[Any]) -> int:
+        # By identity: an array that two parties share must be one again afterwards.
         if id(array) not in self._numbers:
             self._numbers[id(array)] = len(self.arrays)
             self.arrays.append(array)
@@ -75,6 +80,7 @@ def _value(plain: Any, arrays: Mapping[str, Any]) -> Any:
         return [_value(part, arrays) for part in plain]
     if not isinstance(plain, dict):
         return plain
+    # One key, the name of the class: anything else was not written by ``plain``.
     [(kind, parts)] = plain.items()
     if kind == "array":
         return arrays[parts]

@@ -18,6 +18,7 @@ class Stateful:
         state = {}
         for name in self.state_fields:
             part = getattr(self, name)
+            # A part that is Stateful says itself what it keeps.
             state[name] = part.state() if isinstance(part, Stateful) else part
         return state
 
@@ -26,6 +27,7 @@ class Stateful:
         for name in self.state_fields:
             part = getattr(self, name)
             if isinstance(part, Stateful):
+                # In place: other objects hold references to this part.
                 part.restore(state[name])
             else:
                 setattr(self, name, state[name])

@@ -76,4 +76,5 @@ class Token(Payload):
 
     def put(self, name: str, value: Any) -> None:
         """Carry this value in a slot, in place of an earlier one."""
+        # A new mapping: a copy that recovery keeps shares the old one.
         self.slots = {**self.slots, name: value}

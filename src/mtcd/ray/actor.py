@@ -14,7 +14,7 @@ from typing import Any
 
 from mtcd.core.errors import MtcdError
 from mtcd.core.version import VERSION
-from mtcd.protocol.engine import Recorder, Share
+from mtcd.protocol.engine import HostedShare, Recorder
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.model import EpochLoss
 from mtcd.ray import portable
@@ -46,7 +46,9 @@ class Actor:
         kilobytes = [int(row.split()[1]) for row in rows if row.startswith("Private_")]
         return process_time(), 1024 * sum(kilobytes)
 
-    def open(self, share: Share, number: int, clients: Sequence[int], server: int | None) -> None:
+    def open(
+        self, share: HostedShare, number: int, clients: Sequence[int], server: int | None
+    ) -> None:
         """Make the parties; their data is read here. Those of an earlier training are dropped."""
         if hasattr(self, "host"):
             self.host.close()

@@ -64,6 +64,7 @@ class RayEngine(Engine):
         self.recipe = recipe
         self.parties = parties
         self.ledger = ledger
+        # one that several trainings share is given by who ends it
         self.cluster = cluster or RayActors(settings)
         self.placed: list[list[int]] = []
         self.restarts = 0
@@ -163,6 +164,7 @@ class RayEngine(Engine):
         due = self._pacing.hold_from(kept.hop)
         peers = [self.cluster.handles[number] for number in range(len(self.placed))]
         bits = self.ledger.float_bytes
+        # none at the very start: parties then begin as they were made
         states = kept.hosts or {}
         recorders = [listener.recorder() for listener in self.listeners.values()]
         self.cluster.call(
@@ -233,6 +235,7 @@ class RayEngine(Engine):
             self._parameters = list(progress.parameters)
         if not self._attempt(self._collect):
             return False
+        # it was held for a snapshot alone
         if progress.hop < self._pacing.wanted:
             self._continue()
             return False

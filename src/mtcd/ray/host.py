@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mtcd.protocol.engine import Recorder, Share
+from mtcd.protocol.engine import HostedShare, Recorder
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.ledger.record import record
 from mtcd.protocol.model import EpochLoss
@@ -62,7 +62,7 @@ class Host:
     """The parties of a share, in this process."""
 
     def __init__(
-        self, share: Share, number: int, clients: Sequence[int], server: int | None
+        self, share: HostedShare, number: int, clients: Sequence[int], server: int | None
     ) -> None:
         self.share = share
         self.number = number
@@ -85,6 +85,7 @@ class Host:
         self._parts: dict[int, Part] = {}
         self._made = self._make()
         self._fresh = True
+        # a daemon: an actor that is to end must not wait for a training
         Thread(target=self._work, daemon=True).start()
 
     def _make(self) -> Any:
@@ -94,6 +95,7 @@ class Host:
         if self.server is not None:
             assert made.server is not None
             self._parties[self.server] = made.server
+        # all parties have the same one
         transport = next((party.transport for party in self._parties.values()), None)
         self._hides = transport is not None and not transport.reads_objective
         return made
@@ -147,6 +149,7 @@ class Host:
         """End the working thread, and whoever waits for a report."""
         self._running, self._closed = False, True
         self._wake.set()
+        # of no term: whoever waits for a report learns that there will be none
         self.reports.put(Report(-1))
 
     def deliver(self, term: int, due: float, data: bytes) -> None:
@@ -223,6 +226,7 @@ class Host:
 
     def _fail(self, error: BaseException) -> None:
         self._running = False
+        # the driver raises it: an actor has nobody to tell
         self.reports.put(Report(self._term, error=error))
 
     def _handle(self, outgoing: Sequence[Message]) -> None:
@@ -262,6 +266,7 @@ class Host:
         for message in messages:
             transport = self._parties[message.sender].transport
             if transport is not None and message.sender != message.to:
+                # here, where it is sent: the receiver may be in another process
                 message.payload = transport.passed(message.payload, message.sender, message.to)
             record(message, ledger)
             for recorder in recorders:

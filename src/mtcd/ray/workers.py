@@ -57,6 +57,7 @@ class RayWorkers(Workers[T]):
         """Questions for progress that have not been answered."""
         for worker in range(self.jobs):
             self._start(worker)
+        # nobody may wait for ever for a cluster that is full
         self._patience: float | None = monotonic() + START_SECONDS
         """Until when the first of them must have started."""
 
@@ -119,6 +120,7 @@ class RayWorkers(Workers[T]):
             return Failed(f"Ray could not run it: {str(error).splitlines()[0]}")
 
     def _progress(self, worker: int) -> Iterator[float]:
+        # one question at a time: answers of a busy actor would pile up
         asked = self._asked.setdefault(worker, self._actors[worker].progress.remote())
         if ray.wait([asked], timeout=0)[0]:
             del self._asked[worker]

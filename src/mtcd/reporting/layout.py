@@ -132,6 +132,7 @@ def _start(links: scipy.sparse.csr_array) -> Places:
     squares = -0.5 * np.column_stack(rows) ** 2
     centred = squares - squares.mean(axis=0) - squares.mean(axis=1, keepdims=True) + squares.mean()
     inner = centred.T @ centred
+    # fixed starts, not random ones, that are orthogonal to few vectors
     first = _main_direction(inner, np.linspace(-1, 1, len(rows)))
     inner = inner - np.outer(first, first) * (first @ inner @ first)
     second = _main_direction(inner, np.cos(np.arange(len(rows))))
@@ -146,6 +147,7 @@ def _main_direction(matrix: Places, start: Places) -> Places:
     """The eigenvector of the largest eigenvalue, from a fixed start: always the same one, also of
     several."""
     vector = start
+    # power iteration: slow if two are alike, but then either will do
     for _ in range(100):
         vector = matrix @ vector
         vector = vector / max(1e-300, float(np.linalg.norm(vector)))

@@ -67,6 +67,7 @@ def plot_runs(
 
 def draw_runs(runs: Mapping[str, Run], title: str = "", paper: Paper | None = None) -> Figure:
     """The figure of ``plot_runs``."""
+    # all runs of a picture have the same costs
     first = next(iter(runs.values()))
     panels = 2
     if len(runs) == 1 and first.history.metrics:
@@ -146,6 +147,7 @@ def _shown(runs: Mapping[str, Run]) -> str:
     """The quantity by which all runs can be compared. Split networks have an accuracy in every
     row."""
     finals = [run.final for run in runs.values()]
+    # runs of networks and of linear models have only the objective in common
     of_networks = all(last.accuracy is not None for last in finals)
     names = [name for name in NAMES if name not in SHARES or of_networks]
     return next(name for name in names if all(getattr(last, name) is not None for last in finals))

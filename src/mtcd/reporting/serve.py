@@ -93,6 +93,7 @@ class Serving(Closing):
         last one."""
         with self._lock:
             self._latest = None
+            # what is asked for from now on is made anew, and is the last
             now = monotonic()
         if self._asked < now - seconds:
             return  # nobody watches
@@ -126,6 +127,7 @@ class Serving(Closing):
 
     def _now(self) -> dict[str, Any]:
         with self._lock:
+            # under the lock: of several viewers, one makes the document, and the others wait for it
             if self._latest is None or monotonic() > self._latest[0] + FRESH:
                 self._latest = None  # an error is not kept
                 made = self._document()

@@ -65,6 +65,7 @@ def facts(record: RunRecord) -> list[list[str]]:
 def _metrics(record: RunRecord) -> dict[str, float | None]:
     """The latest value of each metric: it is not in every measurement."""
     last = record.history[-1]
+    # of split networks, which know them at every measurement
     latest: dict[str, float | None] = {
         "accuracy": last.accuracy,
         "test_accuracy": last.test_accuracy,

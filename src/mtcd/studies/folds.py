@@ -52,6 +52,7 @@ def _given(folds: ArrayLike, samples: int) -> Rows:
         numbers = np.asarray(folds)
         if numbers.shape != (samples,):
             raise ValueError
+        # any names of folds: they become 0, 1, ... in sorted order
         found, numbers = np.unique(numbers, return_inverse=True)
     except (TypeError, ValueError):  # of ragged lists, and of values that cannot be sorted
         raise ConfigError(

@@ -44,6 +44,7 @@ def plot_path(path: RegularisationPath, file: Path) -> None:
 def _coefficients(axes: Axes, path: RegularisationPath) -> None:
     values, what = path.coefficients, "coefficient"
     if values.ndim == 3:
+        # one line for each column, whatever the classes are
         values, what = np.linalg.norm(values, axis=2), "norm over classes"
     largest = np.argsort(-np.abs(values).max(axis=0), kind="stable")[:NAMED].tolist()
     for j in range(values.shape[1]):

@@ -64,6 +64,7 @@ class Running:
             progress(self.status(workers.jobs))
 
     def _give(self, workers: Workers[int], unfinished: Unfinished) -> None:
+        # no more than there are workers: one that waits at a worker cannot be given to another
         while self._waiting and workers.free:
             number = self._waiting.popleft()
             config = self.points[number].config
@@ -100,6 +101,7 @@ class Running:
         return QueueStatus(len(self.records), len(self.points), running, self._left(workers))
 
     def _left(self, workers: int) -> float | None:
+        # before the first has ended, anything would be a guess
         if not self._seconds:
             return None
 

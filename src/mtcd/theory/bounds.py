@@ -87,6 +87,7 @@ class Guarantee:
         """The least T for which the right-hand side is at most ``target``: 2 Delta/(eta pi (target
         - floor))."""
         check_number("target", target, above=0)
+        # More rounds do not help below the floor; the error says what does.
         if self.floor >= target:
             raise ConfigError(
                 f"with this batch the bound stays at {self.floor:.4g}, above the target "

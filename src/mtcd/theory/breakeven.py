@@ -64,6 +64,7 @@ class Comparison:
         return self.clients + self.tokens
 
     @property
+    # Uplinks are what remains of the messages when each token came down once.
     def server_traffic(self) -> float:
         """The same, weighted by the sizes of the messages."""
         uplinks = self.server_messages - self.tokens

@@ -38,6 +38,7 @@ def spectral_gap(P: sp.csr_array, pi: Array) -> float:
         return 0.0
 
     if not is_reversible(P, pi):
+        # Eigenvalues of a walk that is not reversible may be complex; the gap then bounds nothing.
         raise ConfigError(
             "this walk is not reversible, so its spectral gap says nothing: use mixing_time "
             "instead."
@@ -87,6 +88,7 @@ def mixing_time(P: sp.csr_array, pi: Array, distance: float = DISTANCE) -> float
 
 def mixing_times(P: sp.csr_array, pi: Array, distances: Sequence[float]) -> list[float]:
     """The mixing time for each of these distances, from one decomposition of the chain."""
+    # Never near its long run: powers of the matrix would be formed without end.
     if not _forgets(P):
         return [math.inf] * len(distances)
 
@@ -143,6 +145,8 @@ def _by_spectrum(P: sp.csr_array, pi: Array) -> Callable[[float], int]:
 
         # Rounding, on a long walk, may put the time outside of the bounds.
         if far > 0 and is_near(far, distance):
+            # Above all of them: the answer is found by halving between a t that is too early and
+            # one that is late enough.
             far = 0
         while not is_near(near, distance):
             near *= 2

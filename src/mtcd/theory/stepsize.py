@@ -116,11 +116,13 @@ def theorem_limit(
     beyond
         Names of settings that the theorems do not cover.
     """
+    # A mini-batch may hold the samples of largest norm only.
     L = smoothness.batch(batch)
     what = smoothness.named
     if batch:
         what += ", of a mini-batch at worst,"
 
+    # A soft threshold is no gradient step: the proofs need a smooth f.
     if any(penalty.l1 for penalty in smoothness.problem.penalties):
         beyond = ["l1", *beyond]
 

@@ -70,6 +70,7 @@ def visit_probabilities(P: Any, start: Sequence[float] | Array, S: int) -> Array
     >>> visit_probabilities(np.array([[0.5, 0.5], [0.5, 0.5]]), [1.0, 0.0], S=3).tolist()
     [1.0, 0.75]
     """
+    # S counts the start: see the head of this file.
     check_whole("S, the number of visits,", S)
     p = checked_start(start, P.shape[0])
 
@@ -158,6 +159,7 @@ def least_visits(
         p = token_visits(network, roam, walk, S)
         least.append(float(p.min()))
 
+        # Tokens with the same roam and walk visit independently of each other.
         at = list(roam.clients)
         for _ in range(tokens):
             seen[at] += (1.0 - seen[at]) * p
@@ -221,11 +223,13 @@ def walk_bound(
 
         d_max = max(d_max, *map(len, region.neighbours))
 
+    # Without walks they are lazy, which takes every way with 1/(1 + d_k).
     if walks:
         for roam, walk, _ in unlike(roams, walks):
             facts = facts_of(walk, network, roam.clients)
             if facts is None or not facts.takes_links(1.0 / (1.0 + d_max)):
                 return 0.0
 
+    # The far end is at most S - 1 hops away, each taken with 1/(1 + d_max) or more.
     p_0 = min(max(roam.start) for roam in roams)
     return float(p_0 * (1.0 + d_max) ** -S)

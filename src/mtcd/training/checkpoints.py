@@ -61,13 +61,11 @@ class Checkpoints:
         spacing: Spacing,
     ) -> None:
         check_writable(folder)
-        self.path, self.resumes, self.facts, self.form, self.spacing = (
-            folder / form.name,
-            resumes,
-            facts,
-            form,
-            spacing,
-        )
+        self.path = folder / form.name
+        self.resumes = resumes
+        self.facts = facts
+        self.form = form
+        self.spacing = spacing
         self._due = 0.0
 
     def write(self, observer: Observer, last: bool = False) -> None:
@@ -99,10 +97,11 @@ class Checkpoints:
             if facts.get(name) != value:
                 raise MtcdError(
                     f"The checkpoint {self.path} is of another training: its {name} was "
-                    f"{facts.get(name)!r}, "
-                    f"now it is {value!r}. Give the same settings, or start without resume in "
-                    f"another folder."
+                    f"{facts.get(name)!r}, now it is {value!r}. Give the same settings, or start "
+                    "without resume in another folder."
                 )
+
+        # the engine before the observer, whose ledger is that of the engine
         observer.engine.resume(Snapshot(facts["parties"], tensors))
         observer.watcher.restore(Snapshot(facts, tensors))
         for name, listener in observer.engine.listeners.items():

@@ -23,9 +23,10 @@ def higher_is_better(column: str) -> bool:
     # asked at every measurement, and looking for metrics in plugins takes a while
     if column in PLAIN:
         return False
-    name = next(
-        (column.removeprefix(f"{part}_") for part in PARTS if column.startswith(f"{part}_")), column
-    )
+    name = column
+    part, _, metric = column.partition("_")
+    if part in PARTS and metric:
+        name = metric
     return name in METRICS and METRICS[name].higher_is_better
 
 
@@ -41,7 +42,9 @@ class Best:
         """Whether this value is an improvement; it is the best then."""
         best = self.value
         if best is not None:
-            gained = value - best if self.higher else best - value
+            gained = best - value
+            if self.higher:
+                gained = value - best
             if not gained > self.by * abs(best):  # of NaN nothing is larger
                 return False
 

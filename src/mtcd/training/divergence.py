@@ -40,9 +40,8 @@ class Divergence:
 
     def at_the_end(self, objective: float) -> bool:
         """Whether a training that ends with this objective has diverged."""
-        return self.on_the_way(objective) or objective > self._times(
-            self.worst_end
-        ) + ROUNDING * abs(self.start)
+        most = self._times(self.worst_end) + ROUNDING * abs(self.start)
+        return self.on_the_way(objective) or objective > most
 
     def _times(self, factor: float) -> float:
         """A multiple of the start, which may be negative with custom losses."""
@@ -82,4 +81,6 @@ def worst_end_of(method: Method, linear: bool) -> float:
     """
     if method.conditions.noisy:
         return math.inf
-    return WORST_END if linear and method.batch is None else WORST_NOISY_END
+    if linear and method.batch is None:
+        return WORST_END
+    return WORST_NOISY_END

@@ -95,17 +95,19 @@ class Measurement:
         metrics."""
         messages = {link: int(row[f"messages_{link}"]) for link in LINKS}
         floats = {link: int(row[f"floats_{link}"]) for link in LINKS}
+        known = {name: float(row[name]) for name in ("gap", *LEARNT) if row.get(name)}
+        gap = known.pop("gap", None)
         return Measurement(
             int(row["iteration"]),
             int(row["hops"]),
             int(row["syncs"]),
             float(row["objective"]),
-            float(row["gap"]) if row["gap"] else None,
+            gap,
             float(row["cost"]),
             messages,
             floats,
             float(row["seconds"]),
-            **{name: float(row[name]) if row.get(name) else None for name in LEARNT},
+            **known,
             metrics=_metrics(row),
         )
 
@@ -113,12 +115,12 @@ class Measurement:
 def _metrics(row: Mapping[str, str]) -> dict[str, float]:
     """The metrics of a row. The accuracy on test samples is one of them if that on training samples
     is."""
-    others = () if row.get("train_accuracy") else LEARNT
     found = {}
     for name, value in row.items():
-        if name.partition("_")[0] in PARTS and name not in others and value:
+        if name.partition("_")[0] in PARTS and value:
             found[name] = float(value)
-
+    if "train_accuracy" not in found:
+        found.pop("test_accuracy", None)  # it is the column of that name, as of split networks
     return found
 
 
@@ -150,7 +152,9 @@ class History:
         if not self.rows:
             return "History(no measurements)"
         first, last = self.rows[0], self.rows[-1]
-        gap = "" if last.gap is None else f", gap {last.gap:.3g}"
+        gap = ""
+        if last.gap is not None:
+            gap = f", gap {last.gap:.3g}"
         return (
             f"History({len(self.rows):,} measurements, to iteration {last.iteration:,}: "
             f"objective {first.objective:.6g} to {last.objective:.6g}{gap})"

@@ -126,13 +126,15 @@ def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
     if asked.method is not None and not isinstance(asked.method, Method):
         raise ConfigError(
             "method must be MTCD(...), STCD(...), SVFL(...), DCPA(...) or TreeCG(), or left out, "
-            "but is "
-            f"{asked.method!r}."
+            f"but is {asked.method!r}."
         )
-    model = default_model() if asked.model is None else asked.model
+    model = asked.model
+    if model is None:
+        model = default_model()
     kind = kind_of(model)
     data = asked.data
     _check(asked.privacy, Privacy)
+    # labels are released in this process, before anybody else sees them
     here = asked.engine is None or asked.privacy.labels is not None
     if isinstance(data, BlockSources) and (here or not kind.reads_sources):
         data = data.read()
@@ -147,7 +149,9 @@ def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
     if method is None:
         method = default_method(kind, model, network.connected, asked.privacy)
     method = with_privacy(method, asked.privacy, split=not kind.linear)
-    notes = () if asked.method is not None else (default_note(method, network.connected),)
+    notes: tuple[str, ...] = ()
+    if asked.method is None:
+        notes = (default_note(method, network.connected),)
 
     if asked.engine is not None and not isinstance(asked.engine, EngineSettings):
         raise ConfigError(
@@ -155,6 +159,8 @@ def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
         )
     if asked.resume and asked.checkpoint is None:
         raise ConfigError("resume needs checkpoint: the folder of the training to go on with.")
+
+    # the last thing before the kind checks: releasing labels may spend some of their privacy
     data = released(data, asked.privacy.labels, asked.checkpoint)
     model = with_noise(model, asked.privacy.labels)
     asked = replace(asked, data=data, model=model, network=network, method=method)

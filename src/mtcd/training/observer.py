@@ -150,6 +150,7 @@ class Observer:
         if self.watcher.stopped is not None:
             return STOPPED
 
+        # one iterator for all calls: the engine goes on where it stopped
         if self._observations is None:
             self._observations = self.engine.run(self.pausing)
 
@@ -157,7 +158,10 @@ class Observer:
         # next measurement without making any
         wants_syncs = self.watcher.wants_syncs
         often = stop.seconds is not None or stop.cost is not None or wants_syncs
-        self.engine.skip_to(0 if often else self._due)
+        if often:
+            self.engine.skip_to(0)
+        else:
+            self.engine.skip_to(self._due)
         # overflows are detected by measurements
         with np.errstate(all="ignore"), self.clock.running():
             for progress in self._observations:
@@ -224,8 +228,9 @@ class Observer:
 
             # not a measurement; at the end, there is no model
             if not math.isfinite(score.objective):
-                ends_here = diverged or stop.reached(row) or not self.rows
-                return DIVERGED if ends_here else None
+                if diverged or stop.reached(row) or not self.rows:
+                    return DIVERGED
+                return None  # a split network goes on: the loss of its epochs decides
             if diverged:
                 self.rows.append(row)
                 return DIVERGED
@@ -267,7 +272,9 @@ class Observer:
             return None
         if progress.aggregate is not None:
             self.rows[-1] = self._model_row(progress)
-        return DIVERGED if self._rule().at_the_end(self.rows[-1].objective) else STOPPED
+        if self._rule().at_the_end(self.rows[-1].objective):
+            return DIVERGED
+        return STOPPED
 
     def _next(self, iteration: int, stop: Stop) -> float:
         """The iteration of the next measurement."""
@@ -281,7 +288,10 @@ class Observer:
         rule, epoch, ledger = stop.plateau, self.pace.epoch, self.engine.ledger
         if not isinstance(rule, Plateau) or epoch is None:
             return None
-        if ledger.unchanged and not has_begun(self.rows[0] if self.rows else row, row):
+        first = row
+        if self.rows:
+            first = self.rows[0]
+        if ledger.unchanged and not has_begun(first, row):
             return None
         if self._plateau is None or self._plateau.settings != rule:
             # the first, or that of another call of ``advance``
@@ -290,11 +300,10 @@ class Observer:
 
     def _ended(self, stop: Stop) -> str | None:
         """The status, if the last measurement ended the training."""
-        now = self.rows[-1].objective
-        row, earlier = self.rows[-1], self.rows[:-1]
+        *earlier, row = self.rows
         status = stop.reached(row) or self._on_plateau(stop, earlier, row)
-        if status and self._rule().at_the_end(now):
-            return DIVERGED
+        if status and self._rule().at_the_end(row.objective):
+            return DIVERGED  # a model that is worse than none is not one to keep
         return status
 
     def _is_hopeless(self, objective: float) -> bool:
@@ -307,18 +316,21 @@ class Observer:
     def _rule(self, start: float = math.nan) -> Divergence:
         """Set up the divergence rule with the first measurement; ``start`` is it, if this is the
         first."""
-        first = self.rows[0].objective if self.rows else start
-        return Divergence(first, self.worst_end)
+        if self.rows:
+            start = self.rows[0].objective
+        return Divergence(start, self.worst_end)
 
     def _score(self, progress: Progress) -> Score:
-        if progress.aggregate is not None:
-            objective = self.problem.read_off(progress.aggregate, progress.penalty)
-            if not self._metrics_due(progress) or not math.isfinite(objective):
-                return Score(objective)
-            self._metrics_at = progress.hop
-            metrics = self.problem.metrics(progress.aggregate, self.engine.parameters)
-            return Score(objective, None, metrics.get("test_accuracy"), metrics)
-        return self._held()
+        if progress.aggregate is None:
+            return self._held()
+
+        # the token is enough to know f: no party has to be asked
+        objective = self.problem.read_off(progress.aggregate, progress.penalty)
+        if not self._metrics_due(progress) or not math.isfinite(objective):
+            return Score(objective)
+        self._metrics_at = progress.hop
+        metrics = self.problem.metrics(progress.aggregate, self.engine.parameters)
+        return Score(objective, None, metrics.get("test_accuracy"), metrics)
 
     def _metrics_due(self, progress: Progress) -> bool:
         """Whether it is time for metrics: a rule that depends on the iterations alone, so that
@@ -343,11 +355,9 @@ class Observer:
         if score.objective < self.best - BELOW_OPTIMUM * max(1.0, abs(self.best)):
             raise MtcdError(
                 f"The model has an objective of {score.objective:.9g}, which is below the optimum "
-                f"of {self.best:.9g} "
-                "that was computed from the derivatives of the loss. So the value of the loss does "
-                "not belong to its "
-                "gradient and hessian_product: correct the loss, or stop at a number of iterations "
-                "instead of a gap."
+                f"of {self.best:.9g} that was computed from the derivatives of the loss. So the "
+                "value of the loss does not belong to its gradient and hessian_product: correct "
+                "the loss, or stop at a number of iterations instead of a gap."
             )
         return score
 
@@ -359,9 +369,11 @@ class Observer:
 
     def _row(self, progress: Progress, score: Score) -> Measurement:
         account, ledger = self.costs.account, self.engine.ledger
-        gap = None
+        gap, epoch = None, None
         if self.best is not None:
             gap = (score.objective - self.best) / abs(self.best)
+        if self.pace.epoch is not None:
+            epoch = progress.hop / self.pace.epoch
 
         return Measurement(
             iteration=progress.hop,
@@ -373,7 +385,7 @@ class Observer:
             messages=ledger.messages(account),
             floats=ledger.floats(account),
             seconds=self._seconds(),
-            epoch=None if self.pace.epoch is None else progress.hop / self.pace.epoch,
+            epoch=epoch,
             accuracy=score.accuracy,
             test_accuracy=score.test_accuracy,
             metrics=dict(score.metrics),
@@ -421,19 +433,19 @@ def sentence(status: str, last: Measurement, stopped: str | None = None) -> str:
     """A sentence on the end of a training that did not diverge; ``stopped``: by which callback, and
     why."""
     epochs = ""
-    if last.epoch is not None:
-        epochs = f" ({last.epoch:g} epoch{'' if last.epoch == 1 else 's'})"
+    if last.epoch == 1:
+        epochs = " (1 epoch)"
+    elif last.epoch is not None:
+        epochs = f" ({last.epoch:g} epochs)"
 
     at = (
         f"after {last.iteration} iterations{epochs} and {last.syncs} syncs, at a communication cost "
         f"of {last.cost:.6g}"
     )
-    if status == "converged":
-        return f"Reached the gap asked for {at}."
-    if status == INTERRUPTED:
-        return f"Interrupted {at}; the model is the one the clients held then."
-    if status == PLATEAU:
-        return f"Stopped on a plateau {at}."
-    if status == STOPPED:
-        return f"Stopped {at}, by {stopped}."
-    return f"Stopped at the limit of {status} {at}."
+    ends = {
+        "converged": f"Reached the gap asked for {at}.",
+        INTERRUPTED: f"Interrupted {at}; the model is the one the clients held then.",
+        PLATEAU: f"Stopped on a plateau {at}.",
+        STOPPED: f"Stopped {at}, by {stopped}.",
+    }
+    return ends.get(status, f"Stopped at the limit of {status} {at}.")

@@ -13,7 +13,7 @@ from mtcd.protocol.codec.stored import stored
 from mtcd.protocol.codec.types import Count, Number
 from mtcd.training.columns import Best, check_column, value_of
 from mtcd.training.history import Measurement
-from mtcd.training.rules import Keeper, Kept, Moment
+from mtcd.training.rules import Keeper, Kept, TrainingFacts
 
 PLATEAU = "plateau"
 """The status of a training that the rule has ended."""
@@ -94,7 +94,7 @@ class PlateauRule:
         """The end of the current window."""
         return self.rule.next(iteration, self.epoch)
 
-    def reached(self, now: Moment) -> str | None:
+    def reached(self, now: TrainingFacts) -> str | None:
         """The status, if a window has ended without an improvement."""
         seen = now.keeper.slots.get(WINDOWS.name, self._first)
         if not self.rule.is_due(seen, now.iteration, self.epoch):
@@ -127,6 +127,6 @@ class PlateauHistory:
         return self._rule.reached(moment_of(row, Kept(self._kept.slots)))
 
 
-def moment_of(row: Measurement, keeper: Keeper) -> Moment:
+def moment_of(row: Measurement, keeper: Keeper) -> TrainingFacts:
     """A measurement as rules see it."""
-    return Moment(row.iteration, partial(value_of, row), keeper)
+    return TrainingFacts(row.iteration, partial(value_of, row), keeper)

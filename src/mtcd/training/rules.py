@@ -36,7 +36,7 @@ class Kept:
         self.slots = {**self.slots, name: value}
 
 
-class Moment(NamedTuple):
+class TrainingFacts(NamedTuple):
     """What a rule may know of a training.
 
     Parameters
@@ -56,7 +56,8 @@ class Moment(NamedTuple):
 
 
 class StopRule(Protocol):
-    """Ends a training."""
+    """A condition that ends a training: asked at iterations that it chooses, on one process or at
+    the party of a federation that sees the token."""
 
     @property
     def extension(self) -> Extension | None:
@@ -65,7 +66,7 @@ class StopRule(Protocol):
     def next_check(self, iteration: int) -> float:
         """The next iteration at which it must be asked."""
 
-    def reached(self, now: Moment) -> str | None:
+    def reached(self, now: TrainingFacts) -> str | None:
         """The status of the training, if it ends at this moment."""
 
 
@@ -80,12 +81,16 @@ class Limit:
 
     def next_check(self, iteration: int) -> float:
         """At the limit, if it is one on iterations."""
-        return self.most if self.column == "iteration" else math.inf
+        if self.column != "iteration":
+            return math.inf
+        return self.most
 
-    def reached(self, now: Moment) -> str | None:
+    def reached(self, now: TrainingFacts) -> str | None:
         """The status, at and after the limit."""
         value = now.value(self.column)
-        return None if value is None or value < self.most else self.status
+        if value is None or value < self.most:
+            return None
+        return self.status
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,9 @@ class Gap:
         """Whenever there is a measurement."""
         return math.inf
 
-    def reached(self, now: Moment) -> str | None:
+    def reached(self, now: TrainingFacts) -> str | None:
         """'converged', within the gap."""
         gap = now.value("gap")
-        return None if gap is None or gap > self.gap else "converged"
+        if gap is None or gap > self.gap:
+            return None
+        return "converged"

@@ -81,13 +81,15 @@ class Run:
 
     def __repr__(self) -> str:
         last = self.final
-        gap = "" if last.gap is None else f", gap={last.gap:.3g}"
-        stepsize = "" if self.stepsize is None else f", stepsize={self.stepsize:.4g}"
+        gap, stepsize = "", ""
+        if last.gap is not None:
+            gap = f", gap={last.gap:.3g}"
+        if self.stepsize is not None:
+            stepsize = f", stepsize={self.stepsize:.4g}"
         return (
             f"Run(status={self.status!r}, method={self.method!r}{stepsize},\n"
             f"    objective={last.objective:.6g}{gap}, iterations={last.iteration}, "
-            f"cost={last.cost:.6g}, "
-            f"seconds={last.seconds:.3g},\n"
+            f"cost={last.cost:.6g}, seconds={last.seconds:.3g},\n"
             f"{_metrics_line(last)}    model={self.model!r})"
         )
 
@@ -104,9 +106,10 @@ class Run:
 
     def __dir__(self) -> list[str]:
         """The names that ``run.`` can be followed by, for completion."""
-        of_model = () if self.model is None else self.model.offers
-        of_features = {*attachment_names(), *features.parts("mtcd.run")}
-        return sorted({*super().__dir__(), *of_features, *of_model})
+        names = {*super().__dir__(), *attachment_names(), *features.parts("mtcd.run")}
+        if self.model is not None:
+            names.update(self.model.offers)
+        return sorted(names)
 
     @property
     def final(self) -> Measurement:
@@ -169,7 +172,9 @@ class Run:
     def score(self, X: Any, y: Any = None) -> float:
         """The accuracy of classes, R2 of values, as in scikit-learn. ``X`` and ``y`` as in
         ``evaluate``."""
-        name = "accuracy" if self.classes else "r2"
+        name = "r2"
+        if self.classes:
+            name = "accuracy"
         return find_metric(name).of(self.outputs(X, y))
 
     def export_onnx(self, path: str | Path, after_preparation: bool = False) -> list[Path]:
@@ -184,10 +189,8 @@ class Run:
         if trained.preparations is not None and not after_preparation:
             raise MtcdError(
                 "The preparation of this run's columns cannot be exported to ONNX. To export the "
-                "model that comes "
-                "after it, whose inputs are the prepared columns, ask for that: "
-                "after_preparation=True, or "
-                "--after-preparation."
+                "model that comes after it, whose inputs are the prepared columns, ask for that: "
+                "after_preparation=True, or --after-preparation."
             )
         files = trained.onnx(Path(path))
         write_all(files)
@@ -204,6 +207,7 @@ class Run:
     def summary(self) -> dict[str, Any]:
         """The outcome in plain values: what ``mtcd train --json`` prints."""
         last = self.final
+        learnt = {name: getattr(last, name) for name in LEARNT}
         return {
             "status": self.status,
             "message": self.message,
@@ -226,7 +230,7 @@ class Run:
                 "bytes": self.ledger.bytes("sent"),
             },
             "seconds": last.seconds,
-            **{name: getattr(last, name) for name in LEARNT if getattr(last, name) is not None},
+            **{name: value for name, value in learnt.items() if value is not None},
             "metrics": dict(last.metrics),
             "notes": list(self.notes),
         }

@@ -37,7 +37,7 @@ def write_run(run: Run, folder: Path) -> None:
         attachment.write(folder / attachment.file)
     run.history.write(folder / "history.csv")
     _write_json(folder / "ledger.json", run.ledger.to_dict())
-    _write_json(folder / MARKER, about)
+    _write_json(folder / MARKER, about)  # last: by this file a folder is known to be whole
 
 
 def read_run(folder: Path, model: Any, trusted: Sequence[str]) -> Run:
@@ -80,15 +80,14 @@ def _complete(folder: Path) -> Iterator[None]:
     if not (folder / MARKER).is_file():
         raise MtcdError(
             f"{folder} is not a complete run folder, as it has no {MARKER}: give one that mtcd "
-            f"train or run.save wrote."
+            "train or run.save wrote."
         )
     try:
         yield
     except (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
         raise MtcdError(
             f"{folder} is not a complete run folder ({type(error).__name__}: {error}): train it "
-            f"again, or take another "
-            "copy."
+            "again, or take another copy."
         ) from None
 
 

@@ -21,7 +21,7 @@ from mtcd.network.topology import Network
 from mtcd.privacy.settings import Privacy
 from mtcd.protocol.engine import Engine
 from mtcd.protocol.ledger.costs import Costs
-from mtcd.training.attachments import RunListener, listeners_of, with_ended
+from mtcd.training.attachments import Attachment, RunListener, listeners_of, with_ended
 from mtcd.training.compute import Compute
 from mtcd.training.divergence import DIVERGED
 from mtcd.training.history import History
@@ -142,7 +142,9 @@ def train(
     asked, kind, notes = resolved(asked)
     with asked.connected():
         training = kind.training(asked)
-        make_engine = engine_for if engine is None else engine.maker(training.recipe())
+        make_engine: MakeEngine = engine_for
+        if engine is not None:
+            make_engine = engine.maker(training.recipe())
         run = run_training(training, asked.costs, watch, make_engine, callbacks, notes)
     return with_ended(run, asked.data)
 
@@ -188,11 +190,12 @@ def _run(
         status = observer.run(training.stop, watch)
 
         # the engine's parties, which hold the parameters, are gone after this block
-        ended = _Ended() if status == DIVERGED else _ended(training, engine, watcher)
-        attachments = {
-            name: listener.attachment(observer.rows, ended.parameters)
-            for name, listener in listeners.items()
-        }
+        ended = _Ended()
+        if status != DIVERGED:
+            ended = _ended(training, engine, watcher)
+        attachments: dict[str, Attachment] = {}
+        for name, listener in listeners.items():
+            attachments[name] = listener.attachment(observer.rows, ended.parameters)
 
     if ended.model is None:
         status = DIVERGED
@@ -211,11 +214,14 @@ def _run(
         message = sentence(status, rows[-1], watcher.stopped)
 
     method, network = training.method, training.network
+    stepsize = None
+    if method.stepsize is not None:
+        stepsize = resolved_stepsize(method)
     return Run(
         status=status,
         message=message,
         method=method.describe(),
-        stepsize=None if method.stepsize is None else resolved_stepsize(method),
+        stepsize=stepsize,
         history=History(rows),
         ledger=engine.ledger,
         costs=costs,
@@ -228,6 +234,10 @@ def _run(
 def _observer(training: Training, costs: Costs, engine: Engine, watcher: Watcher) -> Observer:
     """What measures the training; it continues from a checkpoint where one is to be resumed."""
     checkpoints = training.checkpoints
+    keep = None
+    if checkpoints is not None:
+        keep = checkpoints.write
+
     observer = Observer(
         training.problem,
         engine,
@@ -235,7 +245,7 @@ def _observer(training: Training, costs: Costs, engine: Engine, watcher: Watcher
         training.best,
         training.worst_end,
         pace=training.pace,
-        keep=None if checkpoints is None else checkpoints.write,
+        keep=keep,
         watcher=watcher,
     )
     if checkpoints is not None and checkpoints.resumes:
@@ -276,8 +286,10 @@ def _ended(training: Training, engine: Engine, watcher: Watcher) -> _Ended:
         notes = (note,)
 
     model = training.trained(parameters)
-    # there is no model of parameters that are not finite: then nothing else is kept of them
-    return _Ended(model, None if model is None else parameters, notes)
+    if model is None:
+        # there is no model of parameters that are not finite: then nothing else is kept of them
+        return _Ended(notes=notes)
+    return _Ended(model, parameters, notes)
 
 
 def settings_of(training: Training) -> dict[str, Any]:

@@ -145,8 +145,11 @@ class Watchers(Watcher):
                 one.synced(measure, fraction, parameters)
 
     def chosen(self) -> tuple[Sequence[Any], str] | None:
-        choices = (one.chosen() for one in self.watchers)
-        return next((choice for choice in choices if choice is not None), None)
+        for one in self.watchers:
+            choice = one.chosen()
+            if choice is not None:
+                return choice
+        return None
 
     def end(self, run: Run) -> None:
         for one in self.watchers:

@@ -37,12 +37,13 @@ class Plan:
 
     @property
     def server(self) -> bool:
-        return self.method["kind"] not in ("stcd", "dcpa")
+        return self.method["kind"] not in ("stcd", "dcpa", "tree-cg")
 
     @property
     def told(self) -> list[str]:
         """Who gets the labels: the server where syncs look at the objective, and for networks."""
-        server = self.server and (self.networks or self.method.get("combine") == "optimal")
+        looks = self.method.get("combine") == "optimal" or "acceleration" in self.method
+        server = self.server and (self.networks or looks)
         return ["parties", "server"] if server else ["parties"]
 
     @property

@@ -30,6 +30,8 @@ OPTIMAL = {"kind": "mtcd", "tokens": 2, "hops": 8, "combine": "optimal", "local_
 TOUR = {"kind": "stcd", "walk": "tour"}
 CONJUGATE = {**TOUR, "acceleration": "conjugate"}
 DCPA = {"kind": "dcpa"}
+TREE_CG = {"kind": "tree-cg", "degree": 3}
+ACCELERATED = {"kind": "svfl", "acceleration": "conjugate"}
 NETWORK = {"kind": "split", "client": "mlp", "optimiser": {"kind": "SGD", "momentum": 0.5}}
 SPLIT_MTCD = {"kind": "mtcd", "tokens": 2, "hops": 8, "clusters": "auto", "stepsize": 0.02}
 # auto is smaller where nobody knows all data
@@ -129,6 +131,8 @@ SUITE: dict[str, Run] = {
     "stcd, tour, cycle with chords, K=8": _struck(plan(TOUR, chords(8), 8, RIDGE), 12, 15),
     "stcd, accelerated tour, cycle, K=8": _struck(plan(CONJUGATE, CYCLE, 8, RIDGE), 12, 16),
     "dcpa, cycle, K=8": _struck(plan(DCPA, CYCLE, 8, RIDGE), 12, 17),
+    "tree-cg, complete, K=8": _struck(plan(TREE_CG, COMPLETE, 8, RIDGE), 12, 29),
+    "svfl accelerated, K=8": _struck(plan(ACCELERATED, CYCLE, 8, RIDGE), 12, 30),
     "svfl, K=8": _struck(plan(SVFL, CYCLE, 8, RIDGE), 20, 10),
     "split networks, mtcd, K=8": _networks({**SPLIT_MTCD, "batch": 20}, COMPLETE, 3000, 10, 18),
     "split networks, stcd, K=8": _networks({"kind": "stcd", "stepsize": 0.02}, CYCLE, 3000, 10, 19),

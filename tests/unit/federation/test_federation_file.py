@@ -11,6 +11,7 @@ from federations import written
 from mtcd.core.errors import MtcdError
 from mtcd.federation.file import network_of, read_federation
 from mtcd.federation.names import LONGEST_CHARACTERS, parse_address, usable_name
+from mtcd.methods.tree_cg.tree_cg import TreeMessages
 from mtcd.models.losses import LOSSES
 from project import ROOT
 
@@ -46,10 +47,41 @@ def test_without_a_server_the_method_is_stcd(tmp_path: Path) -> None:
     assert "hops" in notes[0]
 
 
-def test_conjugate_gradients_on_a_tree_are_for_one_process(tmp_path: Path) -> None:
-    with pytest.raises(
-        MtcdError, match="tree-cg trains in one process only.*acceleration: conjugate"
-    ):
+def test_conjugate_gradients_on_a_tree_need_no_server(tmp_path: Path) -> None:
+    alone = {"server": None, "method": {"kind": "tree-cg", "degree": 2}}
+    assert read_federation(written(tmp_path, **alone))[0].method.degree == 2
+    with pytest.raises(MtcdError, match="tree-cg works without a server"):
+        read_federation(written(tmp_path, method={"kind": "tree-cg"}))
+    with pytest.raises(MtcdError, match="tree-cg needs a smooth objective"):
+        read_federation(written(tmp_path, **alone, model__l1=1))
+    plateau = {"iterations": 9, "plateau": {"patience": 3, "min_improvement": 1e-6}}
+    with pytest.raises(MtcdError, match="with tree-cg no party of a federation evaluates"):
+        read_federation(written(tmp_path, **alone, stop=plateau))
+
+
+@pytest.mark.parametrize(
+    ("privacy", "says"),
+    [
+        ({"aggregation": "masked"}, "tree-cg has no sums at a server that could be masked"),
+        ({"aggregation": "double-masked"}, "tree-cg has no sums at a server"),
+        ({"mode": "sealed"}, "tree-cg cannot train with sealed tokens"),
+    ],
+)
+def test_sums_of_a_tree_can_be_neither_masked_nor_sealed(
+    privacy: dict, says: str, tmp_path: Path
+) -> None:
+    given = {"server": None, "method": {"kind": "tree-cg"}, "privacy": privacy}
+    if "mode" in privacy:
+        given["labels__shared_with"] = None
+    with pytest.raises(MtcdError, match=says):
+        read_federation(written(tmp_path, **given))
+
+
+def test_a_method_that_declares_no_messages_trains_in_one_process_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(TreeMessages, "declared")
+    with pytest.raises(MtcdError, match="tree-cg does not declare its messages: .* one process"):
         read_federation(written(tmp_path, server=None, method={"kind": "tree-cg"}))
 
 

@@ -25,7 +25,7 @@ from mtcd.federation.listening import runs_already, why_not_listening
 from mtcd.federation.names import parse_address
 from mtcd.federation.node import opening
 from mtcd.federation.node.context import NodeContext
-from mtcd.federation.node.link import Request
+from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.refusal import Refusal, UnableError
 from mtcd.federation.node.rpc import Rpc
@@ -241,6 +241,12 @@ def test_a_missing_and_a_broken_and_an_old_package_are_found(
         ("2", ">=1.10,<2", False),
         ("1.9", ">=1.10,<2", False),
         ("1.10", "<=1.10.0", True),
+        ("1.10", "<1.10.0", False),
+        ("1.10", ">1.10.0", False),
+        ("1.10", "==1.10.0", True),
+        ("1.10", "~=9.0", True),  # what cannot be compared
+        ("unknown", ">=1.10", True),
+        ("1.10", "~=9.0,<1.9", False),
     ],
 )
 def test_versions_are_compared_as_numbers(there: str, allowed: str, fits: bool) -> None:
@@ -484,7 +490,7 @@ def test_a_refusal_that_is_none_is_refused(body: bytes, tmp_path: Path) -> None:
 
 
 def _request(sender: str, body: bytes) -> Any:
-    return Request(sender, "unable", body, lambda answer: None)
+    return IncomingRequest(sender, "unable", body, lambda answer: None)
 
 
 def test_a_party_of_a_run_that_fails_at_its_restart_tells_nobody(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.credentials.certificates import Issued, issue
 from mtcd.federation.credentials.private_files import write_files
 from mtcd.federation.names import Address
-from mtcd.federation.relay_encryption import NONCE_BYTES, Seal, Sealed
+from mtcd.federation.relay_encryption import NONCE_BYTES, OpenedMessage, Seal
 
 BODY = b"outcome 1, outcome 0"
 
@@ -59,8 +59,8 @@ def flipped(data: bytes, place: int, bits: int = 1) -> bytes:
 def test_the_receiver_reads_who_wrote_what(bundles: Path) -> None:
     a, b, c = (seal_of(bundles, name) for name in "abc")
     data = a.seal("c", "labels", BODY)  # a and c are no neighbours
-    assert c.open(data) == c.open(data, expect_from="a") == Sealed("a", "labels", BODY)
-    assert c.open(b.seal("c", "x", b"")) == Sealed("b", "x", b"")
+    assert c.open(data) == c.open(data, expect_from="a") == OpenedMessage("a", "labels", BODY)
+    assert c.open(b.seal("c", "x", b"")) == OpenedMessage("b", "x", b"")
     for word in (BODY, b"labels", b"outcome"):
         assert word not in data
     assert a.seal("c", "labels", BODY) != data

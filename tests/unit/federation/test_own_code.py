@@ -23,7 +23,7 @@ from mtcd.federation.credentials.bundle import Bundle, read_bundle
 from mtcd.federation.file import read_federation
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
-from mtcd.federation.own_code import OwnCode, Source, read_code
+from mtcd.federation.own_code import OwnCode, SourceFile, read_code
 from mtcd.federation.participant.kinds import make_participant
 
 SPLIT = {
@@ -313,7 +313,7 @@ def test_own_files_go_before_those_of_the_bundle(tmp_path: Path) -> None:
 
 def test_two_parties_in_one_process_each_have_their_own_code_of_one_name(tmp_path: Path) -> None:
     sources = [
-        Source("samenets", tmp_path / "samenets.py", f"def make(): return {k}".encode())
+        SourceFile("samenets", tmp_path / "samenets.py", f"def make(): return {k}".encode())
         for k in range(2)
     ]
     codes = [OwnCode([source]) for source in sources]

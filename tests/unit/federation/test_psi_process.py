@@ -15,7 +15,7 @@ pytest.importorskip("private_set_intersection")
 
 from mtcd.core.errors import DataError, MtcdError
 from mtcd.federation.psi import PsiAnswerer, PsiAsker
-from mtcd.federation.psi_process import Progress, answerer_apart, asker_apart
+from mtcd.federation.psi_process import AlignmentProgress, answerer_apart, asker_apart
 from waiting import until
 
 MANY = [f"patient {i}" for i in range(50_000)]  # about 20 seconds
@@ -36,7 +36,7 @@ def children(pid: int) -> list[int]:
 
 def test_a_process_apart_computes_the_same_set() -> None:
     ours, theirs = ["a", "b", "c ü"], ["c ü", "d", "a"]
-    progress = Progress()
+    progress = AlignmentProgress()
     asker = asker_apart("psi", ours, None, progress)
     response = PsiAnswerer(theirs).respond(asker.request())
     assert asker.shared(response) == {"a", "c ü"}
@@ -50,8 +50,8 @@ def test_a_process_apart_computes_the_same_set() -> None:
 
 def test_a_bad_message_is_refused_as_without_a_process() -> None:
     asker, answerer = (
-        asker_apart("psi", ["a"], None, Progress()),
-        answerer_apart("psi", ["a"], None, Progress()),
+        asker_apart("psi", ["a"], None, AlignmentProgress()),
+        answerer_apart("psi", ["a"], None, AlignmentProgress()),
     )
     asker.request()
     for compute in (asker.shared, answerer.respond):
@@ -60,7 +60,7 @@ def test_a_bad_message_is_refused_as_without_a_process() -> None:
 
 
 def test_progress_is_reported_and_a_killed_process_is_a_clear_error() -> None:
-    progress, errors = Progress(), []
+    progress, errors = AlignmentProgress(), []
 
     def respond() -> None:
         try:
@@ -86,8 +86,8 @@ def test_progress_is_reported_and_a_killed_process_is_a_clear_error() -> None:
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_the_process_ends_with_its_party(how: signal.Signals) -> None:
     script = (
-        "from mtcd.federation.psi_process import Progress, asker_apart\n"
-        "asker_apart('psi', [str(i) for i in range(50_000)], None, Progress()).request()"
+        "from mtcd.federation.psi_process import AlignmentProgress, asker_apart\n"
+        "asker_apart('psi', [str(i) for i in range(50_000)], None, AlignmentProgress()).request()"
     )
     party = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
     try:

@@ -20,7 +20,7 @@ from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
 from mtcd.privacy.masked.double_server import DoubleMaskingServer
 from mtcd.privacy.masked.masked import with_masks
-from mtcd.privacy.masked.parties import MaskingServer
+from mtcd.privacy.masked.server import MaskingServer
 from mtcd.privacy.sealed.dp.mode import private_tours
 from mtcd.privacy.sealed.dp.settings import PrivateTours
 from mtcd.privacy.sealed.mode import sealed_tours

@@ -47,6 +47,53 @@ def test_the_depth_on_networks_of_known_kinds(kind: str, clients: int, depth: in
     assert spanning_tree(make_network(kind, names(clients))).depth == depth
 
 
+@given(st.integers(1, 14).flatmap(lambda size: networks(size, connected=True)), st.integers(2, 4))
+def test_with_a_bound_it_is_a_tree_of_links_that_keeps_it_or_doubles_it(
+    network: Network, degree: int
+) -> None:
+    tree, free = spanning_tree(network, degree), spanning_tree(network)
+    graph = nx.Graph([(k, parent) for k, parent in enumerate(tree.parents) if parent is not None])
+    graph.add_nodes_from(range(network.size))
+    assert nx.is_tree(graph)
+    assert all(network.graph.has_edge(*link) for link in graph.edges)
+    assert tree.degree == max(dict(graph.degree).values())
+    depths = nx.single_source_shortest_path_length(graph, tree.root)
+    assert all(depths[k] == d for d, level in enumerate(tree.levels) for k in level)
+    assert sum(map(len, tree.levels)) == network.size
+    assert tree.root == free.root
+    if free.degree <= degree:
+        assert tree == free
+    else:
+        allowed = [degree * 2**times for times in range(6)]
+        assert tree.degree <= next(most for most in allowed if tree.degree <= most)
+        assert tree.degree <= free.degree
+
+
+@pytest.mark.parametrize(
+    ("kind", "degree", "depth", "most"),
+    [
+        ("complete", 4, 5, 4),  # 1 + 4 + 12 + 36 + 108 < 200
+        ("complete", 2, 100, 2),
+        ("complete", 300, 1, 199),
+        ("star", 4, 1, 199),  # has no other tree
+        ("path", 2, 100, 2),
+    ],
+)
+def test_the_depth_with_a_bound_on_networks_of_known_kinds(
+    kind: str, degree: int, depth: int, most: int
+) -> None:
+    tree = spanning_tree(make_network(kind, names(200)), degree)
+    assert (tree.depth, tree.degree) == (depth, most)
+
+
+def test_a_dense_random_network_keeps_a_bound_at_little_more_depth() -> None:
+    network = make_network("erdos-renyi", names(120), p=0.2, seed=3)
+    free, bounded = spanning_tree(network), spanning_tree(network, 4)
+    assert free.degree > 20
+    assert bounded.degree <= 4
+    assert bounded.depth <= 5  # a full tree of this degree has at least 4 levels below the root
+
+
 def test_the_search_for_a_centre_is_short_on_large_networks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -21,7 +21,7 @@ from mtcd.models.trees.gains import ComparedGains
 from mtcd.network.topology import make_network
 from mtcd.privacy.masked.masked import with_masks
 from mtcd.privacy.masked.payloads import DOUBLE_MASKS, KEYS, MaskedToken, MaskedUpload
-from mtcd.protocol.codec.limits import MOST, SplitShapes
+from mtcd.protocol.codec.limits import MOST, TensorShapes
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import Message, Progress
 from mtcd.protocol.token import Token
@@ -168,7 +168,7 @@ def test_the_payloads_of_a_run(method: Any, kinds: set[type], masks: int) -> Non
 def test_the_payloads_of_split_networks(
     method: Any, kinds: set[type], tokens: int, hops: int, first_pass: int
 ) -> None:
-    split_shapes = SplitShapes((1,) * 5, ((2, 3), (3,)))
+    split_shapes = TensorShapes((1,) * 5, ((2, 3), (3,)))
     bounds = split_bounds(method.with_stepsize(0.1), "a run", CYCLE, 0, 12, 1, split_shapes)
     assert (bounds.kinds, bounds.tokens, bounds.hops, bounds.first_pass) == (
         kinds,
@@ -176,7 +176,7 @@ def test_the_payloads_of_split_networks(
         hops,
         first_pass,
     )
-    assert (bounds.shape, bounds.split) == ((12, 1), split_shapes)
+    assert (bounds.shape, bounds.tensors) == ((12, 1), split_shapes)
     token = Token(0, 0, 0, np.zeros((12, 1)), 0.0, slots={"theta_0": [np.ones((2, 3)), np.ones(3)]})
     assert (token.floats, token.wide_floats) == (21, 0)
 

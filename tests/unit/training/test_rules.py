@@ -9,12 +9,12 @@ import pytest
 import mtcd
 from mtcd.protocol.token import Token
 from mtcd.training.plateau import WINDOWS, Plateau, PlateauRule, Windows
-from mtcd.training.rules import Gap, Kept, Limit, Moment
+from mtcd.training.rules import Gap, Kept, Limit, TrainingFacts
 
 
-def moment(iteration: int, keeper: object = None, **columns: float | None) -> Moment:
+def moment(iteration: int, keeper: object = None, **columns: float | None) -> TrainingFacts:
     known = {"iteration": iteration, **columns}
-    return Moment(iteration, known.get, keeper or Kept())  # type: ignore[arg-type]
+    return TrainingFacts(iteration, known.get, keeper or Kept())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(2.9, None), (3.0, "seconds"), (9.0, "seconds")])
@@ -82,7 +82,7 @@ def test_a_value_is_asked_for_at_the_end_of_a_window_only() -> None:
     rule = PlateauRule(Plateau(patience=2), epoch=5, start=3.0)
     keeper = Kept()
     for hop in range(1, 21):
-        rule.reached(Moment(hop, value, keeper))
+        rule.reached(TrainingFacts(hop, value, keeper))
     assert asked == ["objective", "objective"]
     assert rule.next_check(20) == 30
     assert rule.extension is WINDOWS

@@ -52,7 +52,9 @@ def finding(
     if math.isinf(value):
         return TheoryFinding(key, title, None, "infinite", meaning)
 
-    form = "," if isinstance(value, int) else ".4g"
+    form = ".4g"
+    if isinstance(value, int):
+        form = ","
     return TheoryFinding(key, title, value, format(value, form) + unit, meaning)
 
 

@@ -138,6 +138,7 @@ def with_options_of(group: str) -> Callable[[Callable[..., None]], Callable[...,
         def call(**given: Any) -> None:
             more = []
             for kind in kinds:
+                # Taken out, so that the command itself sees no name that it does not know.
                 own = {option.name: given.pop(option.name) for option in fields(kind)}
                 more.append(kind(**own))
 

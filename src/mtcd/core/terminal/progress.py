@@ -37,7 +37,9 @@ def trainings_progress(
     task = bar.add_task("", total=0, left="")
 
     def show(status: QueueStatus) -> None:
-        left = "" if status.left is None else f"about {span(status.left)} left"
+        left = ""
+        if status.left is not None:
+            left = f"about {span(status.left)} left"
         # one line, however many there are
         room = max(aside.width - PROGRESS_CHARACTERS, 0)
         running = "; ".join(status.running)[:room]

@@ -69,6 +69,7 @@ class ScreenTable:
             yield Text(_one_line(self.caption), style="bold")
 
         columns = range(len(self.titles))
+        # Wide gaps read better; narrow ones are better than a block of lines.
         for gap in GAPS:
             room = options.max_width - gap * (len(columns) - 1)
             if sum(map(self._least, columns)) <= room:
@@ -101,6 +102,7 @@ class ScreenTable:
         columns = range(len(self.titles))
         widths = [self._natural(j) for j in columns]
         least = [self._least(j) for j in columns]
+        # One character at a time, so that columns of words end up equally narrow.
         while sum(widths) > room:
             wider = [j for j in columns if widths[j] > least[j]]
             widths[max(wider, key=widths.__getitem__)] -= 1
@@ -110,7 +112,10 @@ class ScreenTable:
         table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, gap, 0, 0))
         for title, width in zip(self.titles, widths, strict=True):
             words = title in self.words
-            justify: JustifyMethod = "left" if words else "right"
+            # Numbers to the right, so that their digits stand below each other.
+            justify: JustifyMethod = "right"
+            if words:
+                justify = "left"
             table.add_column(
                 Text(title), width=width, justify=justify, no_wrap=not words, overflow="fold"
             )
@@ -135,8 +140,12 @@ class ScreenTable:
         numbers = [cell_len(cell) for title, cell in cells.items() if title not in self.words]
         stacked = indented + GAPS[0] + max(numbers, default=0) > room
 
+        least = indented
+        if stacked:
+            least = 0
+
         lines = Table(box=None, show_header=False, pad_edge=False, padding=(0, GAPS[0], 0, 0))
-        lines.add_column(overflow="fold", no_wrap=not stacked, min_width=0 if stacked else indented)
+        lines.add_column(overflow="fold", no_wrap=not stacked, min_width=least)
         lines.add_column(overflow="fold")
         for title, cell in zip(self.titles[1:], row[1:], strict=True):
             if not cell:
@@ -152,7 +161,9 @@ class ScreenTable:
     def _style(self, number: int) -> str:
         if number in self.alarming:
             return "red"
-        return "bold" if self.best and number == 0 else ""
+        if self.best and number == 0:
+            return "bold"
+        return ""
 
 
 def _one_line(text: str) -> str:

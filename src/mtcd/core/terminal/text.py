@@ -34,7 +34,9 @@ def rounded(value: float) -> str:
     """
     if not math.isfinite(value):
         return "-"
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
 
 
 def duration(seconds: float) -> str:
@@ -60,9 +62,12 @@ def span(seconds: float) -> str:
     >>> span(4.21), span(75), span(7500)
     ('4.2 s', '1 min 15 s', '2 h 5 min')
     """
+    # Rounded first: 59.7 seconds are a minute, not 60 seconds.
     whole = round(seconds)
     if whole < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
+        if seconds < 10:
+            return f"{seconds:.1f} s"
+        return f"{whole} s"
     if whole < 3600:
         return f"{whole // 60} min {whole % 60} s"
     return f"{whole // 3600} h {whole % 3600 // 60} min"

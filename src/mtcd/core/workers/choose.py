@@ -74,6 +74,7 @@ def open_workers(backend: Backend) -> Workers[Any]:
     if backend.ray is None:
         return ProcessWorkers(backend.workers or os.cpu_count() or 1)
 
+    # Loaded only when it is asked for: importing Ray takes seconds.
     homes = features.parts(CLUSTERS)
     if "ray" not in homes:
         raise ConfigError("ray: this installation has no workers on Ray: leave it out.")

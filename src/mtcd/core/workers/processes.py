@@ -59,8 +59,10 @@ class ProcessWorkers(Workers[T]):
             yield name, said
 
     def stop(self) -> None:
+        # Those that run have a pipe; jobs that none has reported on are in ``_busy`` all the same.
         # An interrupt may have come before a process was started: that one has no pid.
         processes = [process for process, _ in self._started.values() if process.pid is not None]
+        # All are told first; waiting for each in turn would take as long as all of them together.
         for process in processes:
             process.terminate()
 
@@ -88,6 +90,7 @@ def _start() -> tuple[BaseProcess, Connection]:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
+    # Before the process starts: the library reads its number of threads when it is loaded.
     """Processes started now use one BLAS thread: with more, workers get in each other's way."""
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))
@@ -121,7 +124,9 @@ def _death(process: BaseProcess) -> str:
     """Why a process ended, as users read it."""
     process.join(timeout=2)
     code = process.exitcode or 0
-    how = f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
+    how = f"ended with code {code}"
+    if code < 0:
+        how = f"killed by signal {-code}"
     return f"its process was {how}; if memory ran out, use fewer workers."
 
 

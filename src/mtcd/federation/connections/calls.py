@@ -47,6 +47,7 @@ class Call:
     def wait(self) -> None:
         """Call again later, and later each time. Not all at the same moment."""
         self.is_busy = self.is_open = False
+        # Spread over a fifth: after a cut all parties would call at the same moments.
         self.due = monotonic() + self.delay * uniform(0.8, 1.0)
         self.delay = min(2 * self.delay, LONGEST_DELAY_SECONDS)
 
@@ -67,6 +68,7 @@ class Call:
 
     def _look_up(self) -> None:
         try:
+            # A name is looked up again for each call: its host may have moved.
             listed = socket.getaddrinfo(self.place.host, self.place.port, type=socket.SOCK_STREAM)
         except OSError:
             listed = []

@@ -69,7 +69,7 @@ class Carrier:
         self._thread = Thread(target=self._run, name="mtcd connections", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread that sends and receives; connections may be added before."""
         self._thread.start()
 
     def add(self, connection: Connection) -> None:
@@ -87,6 +87,7 @@ class Carrier:
     def _run(self) -> None:
         tick = min(self._lease / 4, LONGEST_TICK_SECONDS)
         next_tick = last = monotonic()
+        # After close it goes on as long as there is something to send, and no longer.
         while self._close_at is None or (self._connections and monotonic() < self._close_at):
             until = next_tick if self._close_at is None else min(next_tick, self._close_at)
             for connection, events in self._selector.wait(until - monotonic()):
@@ -110,9 +111,11 @@ class Carrier:
         if self._close_at is not None:
             connection.close()
             return
+        # The peer has opened a new one: over the old one nothing more will come.
         before = self._connections.get(connection.peer)
         if before is not None:
             self._remove(before)
+        # Before it is in the table: from then on any thread may send over it.
         connection.attend = self._needs_attention
         self._connections[connection.peer] = connection
         self._opened(connection)
@@ -139,6 +142,7 @@ class Carrier:
         connection.paused = connection.is_full
         if events:
             self._selector.watch(connection.tls.plain, events, connection)
+        # Selectors wait for something or not at all: without events a socket is forgotten.
         else:
             self._selector.forget(connection.tls.plain)
 
@@ -152,6 +156,7 @@ class Carrier:
                 self._end(connection)
 
     def _receive(self, connection: Connection) -> None:
+        # Removed by an earlier event of this round.
         if self._connections.get(connection.peer) is not connection:
             return
         try:
@@ -163,6 +168,7 @@ class Carrier:
         if count == 0:
             self._remove(connection)
         elif not connection.ended:
+            # Only for much: to take the interpreter from the loop costs more than a small frame.
             if count > LARGE_BYTES:
                 self._receiving(True)
             self._guarded(connection, lambda: connection.receive(self._buffer[:count]))
@@ -178,6 +184,7 @@ class Carrier:
                 else:
                     self._arrived(connection, frame)
         except WireError as error:
+            # What is no frame comes from a defect or an attack: nothing behind it can be trusted.
             self._cut_off(connection, FRAME, str(error))
         except (OSError, ssl.SSLError):  # it has ended
             self._remove(connection)
@@ -191,6 +198,8 @@ class Carrier:
         date = time()
         for connection in list(self._connections.values()):
             silent = now - connection.heard > self._lease
+            # Certificates are looked at for as long as a connection stands, not only when it is
+            # opened.
             if connection.until < date:
                 self._cut_off(connection, CERTIFICATE, "the certificate of either end has expired")
             elif connection.unsent_bytes > UNREAD_MESSAGES * self._longest:
@@ -200,6 +209,7 @@ class Carrier:
             else:
                 if was_held:
                     connection.heard = now
+                # Well before half of the lease is over: a process that is busy may be late.
                 if now - connection.spoke > self._lease / 8:
                     connection.send(ALIVE, "", 0, b"")
 
@@ -210,6 +220,7 @@ class Carrier:
     def _remove(self, connection: Connection) -> None:
         self._selector.forget(connection.tls.plain)
         connection.close()
+        # A newer connection of this peer may stand in its place.
         if self._connections.get(connection.peer) is connection:
             del self._connections[connection.peer]
             self._lost(connection)

@@ -65,15 +65,18 @@ class Connection:
         with self._lock:
             if self.ended:
                 return
+            # One record of TLS for head and body: the other end need not wait for a second one.
             if len(body) <= SMALL_BYTES:
                 self._unsent.append(memoryview(head + body))
             else:
                 self._unsent.append(memoryview(head))
                 self._unsent.append(memoryview(body))
             self.unsent_bytes += len(head) + len(body)
+            # The carrier was asked already, and watches the socket.
             waited = self.blocked
             self._send_on()
             needs_attention = self.ended or (self.blocked and not waited)
+        # Outside of the lock: who attends may take it.
         if needs_attention:
             self.attend(self)
 
@@ -85,6 +88,8 @@ class Connection:
     def _send_on(self) -> None:
         try:
             while self.tls.flush():
+                # All that was encrypted has left: only then is more encrypted, so that little waits
+                # twice.
                 if not self._unsent:
                     self.blocked = False
                     return
@@ -163,6 +168,7 @@ class Connection:
         """TLS may have something to say itself, such as a new key; never much."""
         if self.tls.encrypted_bytes and not self.blocked:
             self.send_on()
+        # A peer could ask for new keys for ever, and never read them.
         if self.tls.encrypted_bytes > PIECE_BYTES + MOST_UNSENT_TLS_BYTES:
             raise ssl.SSLError("the other end asks for more than it reads")
 

@@ -78,15 +78,19 @@ class Connections:
         self._carrier.add(Connection(handshake.peer, handshake.tls, until, self.longest))
 
     def _lose(self, connection: Connection) -> None:
+        # In this order: told as lost before it is called again, and so before it is opened again.
         self._lost(connection)
         self._opener.lost(connection.peer)
 
     def close(self) -> None:
         """Send what waits, and close all connections, not to be opened again."""
+        # First the opener: it would replace what the carrier closes.
         self._opener.close()
         self._carrier.close()
 
 
 def _listeners(bundle: Credentials) -> list[socket.socket]:
     where = listens_at(bundle.config)
-    return [] if where is None else listen_at(parse_address(where, listening=True))
+    if where is None:
+        return []
+    return listen_at(parse_address(where, listening=True))

@@ -16,7 +16,7 @@ from time import monotonic
 from mtcd.core.errors import WireError
 from mtcd.federation.connections.limits import group_of
 from mtcd.federation.connections.refusals import CERTIFICATE, CLOSED, NAME, TLS
-from mtcd.federation.connections.tls import Identity, TlsSocket, is_about_certificates
+from mtcd.federation.connections.tls import ShownCertificate, TlsSocket, is_about_certificates
 from mtcd.federation.connections.wire import (
     OPENING_HEAD_BYTES,
     Opening,
@@ -80,7 +80,7 @@ class Handshake:
         self._left = MOST_BYTES
         self.peer = ""
         """The member at the other end, once its certificate is known."""
-        self.identity: Identity | None = None
+        self.identity: ShownCertificate | None = None
         self._head, self._content = bytearray(OPENING_HEAD_BYTES), bytearray()
         self._target = memoryview(self._head)
 
@@ -95,8 +95,11 @@ class Handshake:
         try:
             return self._go_on()
         except ssl.SSLError as error:
+            # Before this end closes: an honest end learns from the alert what was wrong.
             self._say_why()
-            reason = CERTIFICATE if is_about_certificates(error) else TLS
+            reason = TLS
+            if is_about_certificates(error):
+                reason = CERTIFICATE
             raise RefusedError(reason, _words(error)) from None
         except WireError as error:
             raise RefusedError(TLS, str(error)) from None
@@ -118,6 +121,7 @@ class Handshake:
                 return False
             self.identity = self.tls.identity()
             self.peer = self._member(self.identity)
+            # Who calls speaks first: who is called shows nothing to an end that has no certificate.
             if self.calls:
                 self._speak()
         if not self._has_opening():
@@ -135,6 +139,7 @@ class Handshake:
             raise ConnectionResetError(errno.ECONNRESET, "closed")
         self.has_spoken = True
         self._left -= len(received)
+        # Once it is known, the limit of frames holds in its place.
         if self._left < 0 and self.identity is None:
             raise RefusedError(TLS, "the handshake is too long")
         self.tls.feed(received)
@@ -148,13 +153,16 @@ class Handshake:
         with suppress(OSError):
             self.tls.flush()
 
-    def _member(self, identity: Identity) -> str:
+    def _member(self, identity: ShownCertificate) -> str:
+        # The authority signed it all the same: the list of the bundle is what takes it back.
         if identity.serial in self._revoked:
             raise RefusedError(CERTIFICATE, "the certificate was revoked")
         peer = self._names.get(identity.certificate)
         if peer is None:
             whose = identity.certificate[:64]
-            expected = f", not of {', '.join(self._names)}" if self.calls else ""
+            expected = ""
+            if self.calls:
+                expected = f", not of {', '.join(self._names)}"
             raise RefusedError(NAME, f"the certificate is of {whose!r}{expected}")
         return peer
 
@@ -174,6 +182,8 @@ class Handshake:
                 self._content = bytearray(opening_bytes(bytes(self._head)))
                 self._target = memoryview(self._content)
 
+        # What it says of itself must be what its certificate says, and meant for this member: a
+        # connection that is forwarded to another one is refused.
         found = decode_opening(bytes(self._content))
         if found != Opening(self._federation, self.peer, self._me):
             raise RefusedError(

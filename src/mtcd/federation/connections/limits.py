@@ -58,6 +58,7 @@ class Places:
         goes = None
         if self._by_group[one.group] >= self._most_per_address:
             goes = self._first_of(one.group)
+        # All places are taken, by many addresses: that with most of them gives one up.
         elif len(self._taken) >= self._most:
             goes = self.most_expendable()
         if goes is not None:
@@ -82,4 +83,5 @@ class Places:
 
     def _first_of(self, group: str) -> Waiting:
         here = [one for one in self._taken.values() if one.group == group]
+        # A member speaks at once; who holds a place in silence is most likely none.
         return next((one for one in here if not one.has_spoken), here[0])

@@ -80,7 +80,7 @@ class Opener:
         self._thread = Thread(target=self._run, name="mtcd handshakes", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the thread that calls and accepts peers, and makes handshakes with them."""
         self._thread.start()
 
     def lost(self, peer: str) -> None:
@@ -102,6 +102,7 @@ class Opener:
     def _run(self) -> None:
         while not self._ends:
             for data, _ in self._selector.wait(self._until_next()):
+                # Asked again after each event: the end may have come with one of them.
                 if self._ends:
                     break
                 if isinstance(data, Handshake):
@@ -128,6 +129,7 @@ class Opener:
     def _act_by_time(self) -> None:
         now = monotonic()
         for handshake in list(self._handshakes):
+            # The oldest come first, and all have the same time.
             if now - handshake.began < HANDSHAKE_SECONDS:
                 break
             self._refuse(handshake, DEADLINE, "the handshake took too long")
@@ -157,6 +159,8 @@ class Opener:
                 return
             except OSError as error:
                 if error.errno in EXHAUSTED:
+                    # Without a descriptor the listener stays ready, and the thread would turn
+                    # without end.
                     self._make_room(listener)
                 elif error.errno not in (errno.ECONNABORTED, errno.EINTR, errno.EPROTO):
                     self._listen(False)
@@ -167,6 +171,7 @@ class Opener:
                 plain.close()
 
     def _take(self, plain: socket.socket, address: str) -> None:
+        # Before anything is read: nothing in this thread may wait.
         plain.setblocking(False)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         handshake = self._begin(
@@ -177,6 +182,7 @@ class Opener:
             names=self._admitted,
             revoked=self._revoked,
         )
+        # A place first: the limit must hold while the handshake runs.
         goes = self._places.add(handshake)
         if isinstance(goes, Handshake):
             self._refuse(goes, LIMIT, "more connections than can wait for a handshake")
@@ -198,6 +204,7 @@ class Opener:
         try:
             self._spare = os.open(os.devnull, os.O_RDONLY)
         except OSError:
+            # Any descriptor serves: it only has to be there to be given back.
             self._spare = os.dup(self._listeners[0].fileno())
 
     # Connections that are called
@@ -255,6 +262,7 @@ class Opener:
 
     def _complete(self, handshake: Handshake) -> None:
         """Pass a connection on. One to a peer that is called, and connected, is a second one."""
+        # Both ends may open one at the same time; the end that calls keeps its own.
         call = self._calls.get(handshake.peer)
         if call is not None and call.is_open and not handshake.calls:
             self._refuse(handshake, NAME, f"{handshake.peer} is connected already")
@@ -267,6 +275,7 @@ class Opener:
     def _forget(self, handshake: Handshake) -> None:
         del self._handshakes[handshake]
         self._places.remove(handshake)
+        # Forgotten before it is closed: the system gives its number to the next socket.
         self._selector.forget(handshake.tls.plain)
 
     def _refuse(self, handshake: Handshake, reason: str, why: str) -> None:

@@ -53,5 +53,6 @@ class Refusals:
             moment = monotonic()
             if not self._new or (not now and moment - self._told < INTERVAL_SECONDS):
                 return
+            # Taken under the lock, told outside of it: who is told may refuse something.
             new, self._new, self._told = self._new, {}, moment
         self._tell(new)

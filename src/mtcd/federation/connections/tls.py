@@ -21,6 +21,7 @@ MISSING = "PEER_DID_NOT_RETURN_A_CERTIFICATE"
 def listening_context(folder: Path) -> ssl.SSLContext:
     """For accepted connections: the other end must show a certificate of the authority."""
     context = _context(ssl.PROTOCOL_TLS_SERVER, folder)
+    # Both ends show one: TLS asks clients for none by itself.
     context.verify_mode = ssl.CERT_REQUIRED
     context.num_tickets = 0  # no session is resumed
     return context
@@ -33,13 +34,14 @@ def calling_context(folder: Path) -> ssl.SSLContext:
 
 def _context(protocol: int, folder: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
+    # Nothing older: all members have this library, and so a recent TLS.
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.load_verify_locations(folder / CA_FILE)
     context.load_cert_chain(folder / CERTIFICATE_FILE, folder / KEY_FILE)
     return context
 
 
-class Identity(NamedTuple):
+class ShownCertificate(NamedTuple):
     """Whose certificate the other end has shown."""
 
     certificate: str
@@ -91,17 +93,18 @@ class TlsSocket:
             return False
         return True
 
-    def identity(self) -> Identity:
+    def identity(self) -> ShownCertificate:
         """Whose certificate the other end has shown, after the handshake."""
         shown = self._tls.getpeercert()
         if not shown:
             raise WireError("certificate", "is missing")
+        # Exactly one: with two names it would be up to the reader whose certificate it is.
         subject = [pair for part in shown["subject"] for pair in part]
         names = [str(pair[1]) for pair in subject if pair[0] == "commonName"]
         if len(names) != 1:
             raise WireError("certificate", "does not have one name")
         until = float(ssl.cert_time_to_seconds(str(shown["notAfter"])))
-        return Identity(names[0], int(str(shown["serialNumber"]), 16), until)
+        return ShownCertificate(names[0], int(str(shown["serialNumber"]), 16), until)
 
     def read_into(self, target: memoryview) -> int:
         """Decrypt what was fed, as far as the target has room; 0 if nothing is left.
@@ -132,6 +135,7 @@ class TlsSocket:
 
     def flush(self) -> bool:
         """Send what is encrypted; whether all of it was sent."""
+        # What is encrypted can only be sent as it is, in order: it is kept until all has left.
         while True:
             if not self._encrypted:
                 if not self._outgoing.pending:

@@ -32,6 +32,7 @@ class WakeableSelector:
 
     def call(self, act: Callable[[], None]) -> None:
         """Run something in the thread that waits; from any thread."""
+        # First the call, then the byte that wakes: the other way round the thread could miss it.
         self._calls.append(act)
         with suppress(OSError):  # it is full, and so wakes it already; or all has ended
             self._outside.send(b".")
@@ -41,6 +42,7 @@ class WakeableSelector:
         for."""
         ready = self._selector.select(max(seconds, 0.0))
         found = [(key.data, events) for key, events in ready if key.data is not None]
+        # One of them is the waking socket: emptied, or it would wake for ever.
         if len(found) < len(ready):
             with suppress(OSError):
                 self._inside.recv(4096)
@@ -50,6 +52,7 @@ class WakeableSelector:
 
     def watch(self, sock: socket.socket, events: int, data: Any) -> None:
         """Watch a socket, for these events from now on."""
+        # Mostly watched already: the exception is the rarer way.
         try:
             self._selector.modify(sock, events, data)
         except KeyError:

@@ -32,7 +32,7 @@ class Opening(NamedTuple):
     receiver: str
 
     def encode(self) -> bytes:
-        """Its bytes."""
+        """The bytes of the opening: a mark and a number of the format, then the names as JSON."""
         content = json.dumps(
             {"federation": self.federation, "from": self.sender, "to": self.receiver}
         ).encode()
@@ -128,6 +128,7 @@ class FrameReader:
         if self._described is None:
             what, named, number, length, name = _HEAD.unpack(self._head)
             self._described = what, self._kind(what, name[:named]), number
+            # Before the body has a place: a head may announce anything.
             if length > self._most:
                 raise WireError("frame", f"has {length} bytes, more than the {self._most} allowed")
             self._content = bytearray(length)  # a new one each time

@@ -116,17 +116,21 @@ class Authority:
         """The certificate names of all members; None if revoked."""
         # A new name after a revocation counts from the last generation, so the newest record
         # decides.
-        lasts = {party: self.last(party) for party in self.federation.members}
-        return {
-            p: None if r.revoked is not None else certificate_name(p, r.generation)
-            for p, r in lasts.items()
-        }
+        names: dict[str, str | None] = {}
+        for party in self.federation.members:
+            last = self.last(party)
+            names[party] = None
+            if last.revoked is None:
+                names[party] = certificate_name(party, last.generation)
+        return names
 
     def sign(self, party: str, generation: int, days: int) -> Issued:
         """Issue a new key and certificate for a party."""
         # The operator has no place in the file, and a party that only dials out no address.
         place = self.federation.places.get(party)
-        address = None if place is None or place.address is None else parse_address(place.address)
+        address = None
+        if place is not None and place.address is not None:
+            address = parse_address(place.address)
         made = issue(self.issued, certificate_name(party, generation), address, days)
         until = made.certificate.not_valid_after_utc
         self.records.append(Record(party, generation, made.certificate.serial_number, until))

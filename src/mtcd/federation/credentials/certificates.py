@@ -61,7 +61,7 @@ class Issued:
 
     @property
     def certificate_pem(self) -> bytes:
-        """The certificate, PEM-encoded."""
+        """The certificate as text in PEM, the form in which bundles and TLS take it."""
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
     @property

@@ -67,6 +67,7 @@ def encode_parts(message: Message, header: Header) -> Chunks:
     run = header.run.encode()
     if not 1 <= len(run) <= LONGEST_RUN_ID:
         raise WireError("run", "is no id of 1 to 64 characters")
+    # The head comes last, as it has the length, but stands first.
     chunks: Chunks = [b"", run, bytes(-len(run) % 8)]
     try:
         schema.record.write(message.payload, chunks)
@@ -77,6 +78,7 @@ def encode_parts(message: Message, header: Header) -> Chunks:
             MAGIC, FORMAT, PROTOCOL, schema.number, len(run), length, *who, *delivery
         )
     except (error, TypeError, ValueError, AttributeError):
+        # The sender's own mistake: no receiver is to blame, and none is asked.
         raise WireError(schema.kind.__name__, "has a field of the wrong type") from None
     return chunks
 
@@ -208,7 +210,10 @@ def route(sender: int, to: int) -> str:
     ('c>s', 'c>itself')
     """
     letters = {SERVER: "s", MONITOR: "m"}
-    return f"{letters.get(sender, 'c')}>{'itself' if sender == to else letters.get(to, 'c')}"
+    receiver = letters.get(to, "c")
+    if sender == to:
+        receiver = "itself"
+    return f"{letters.get(sender, 'c')}>{receiver}"
 
 
 @lru_cache(maxsize=4096)
@@ -245,6 +250,7 @@ def _head(
     magic, version, protocol, kind, run_length, length, sender, to, *others = HEAD.unpack_from(view)
     if magic != MAGIC:
         raise WireError("magic", "is not that of mtcd")
+    # Before the rest, whose meaning depends on it.
     if version != FORMAT or protocol != PROTOCOL:
         versions = f"format {version}, protocol {protocol}; here {FORMAT} and {PROTOCOL}"
         raise WireError(
@@ -259,6 +265,7 @@ def _head(
     schema = _schemas(bounds).get(kind)
     if schema is None:
         raise WireError("kind", "is none that this run sends")
+    # By its own schema: a small message may not be as large as the largest of the run.
     if length > start + _most(schema, bounds):
         raise WireError("length", "is more than such a message can have")
     _check_parties(schema, sender, to, bounds)
@@ -275,6 +282,7 @@ def _head(
 def _check_parties(schema: Schema, sender: int, to: int, bounds: Bounds) -> None:
     """Check that sender and receiver exist, are those of the link, and may exchange such a
     payload. Only what is valid is remembered: an error is no result."""
+    # Clients are numbered from 0; the server, if there is one, is the number before.
     lowest = SERVER if bounds.server else 0
     if not lowest <= sender < bounds.clients or bounds.sender not in (None, sender):
         raise WireError("sender", "is not a party that may send this")

@@ -58,7 +58,7 @@ class Durations:
         self.seconds = 0.0
 
     def add(self, seconds: float) -> None:
-        """Count an event."""
+        """Count a commit that took so many seconds."""
         self.counts[bisect_left(self.bounds, seconds)] += 1
         self.seconds += seconds
 
@@ -124,6 +124,7 @@ class Slot(NamedTuple):
 
     def is_whole(self) -> bool:
         """Whether the content is the one that the header was written for."""
+        # What is behind the end is left from a longer commit before.
         middle, end = HEADER + self.digested, HEADER + self.digested + self.summed
         if len(self.data) < end:
             return False
@@ -187,8 +188,10 @@ class FileJournal(Journal):
             raise JournalError(f"{self.path} cannot be read: {error.strerror or error}.") from None
         if not slots:
             return None
+        # By the number in the header: a file that was being overwritten still has its older one.
         newest = max(slots, key=lambda slot: slot.number)
         self._number = newest.number
+        # Not the one before: the party has sent messages that only the newest commit knows.
         if not newest.is_whole():
             raise self._damaged()
         return newest
@@ -204,15 +207,18 @@ class FileJournal(Journal):
         if not self._number:
             self.last()
         self._files = [os.open(path, os.O_RDWR | os.O_CREAT, 0o600) for path in self.paths]
+        # The names of new files are on disk only when their folder is.
         if self.sync:
             _sync_folder(self.path.parent)
 
     def _write(self, number: int, content: Parts) -> None:
+        # In turns: the last commit stays whole while the next one is written.
         file, (head, large) = self._files[number % 2], content
         summed = total = 0
         for array in large:
             summed += array.nbytes
             total += _sum(array.ravel().view(np.uint64))
+        # The content first, and on disk, before the header that makes it count.
         _write_all(file, [head, *large], len(head) + summed)
         if self.sync:
             os.fdatasync(file)
@@ -230,8 +236,10 @@ class FileJournal(Journal):
         except FileNotFoundError:
             return None
         header = data[:HEADER]
-        if not any(header) and (len(header) == HEADER or not header):  # killed in its first commit
+        # Nothing but zeros: the process was killed before its first header.
+        if not any(header) and (len(header) == HEADER or not header):
             return None
+        # The header has a sum of its own: a damaged number could make an old commit the newest.
         if CHECK.pack(crc32(header[: FIELDS.size])) != header[FIELDS.size :]:
             raise self._damaged()
         magic, number, digested, summed, total, digest = FIELDS.unpack_from(header)
@@ -257,6 +265,7 @@ def _write_all(file: int, pieces: list[Any], size: int) -> None:
     if len(pieces) > MOST_PIECES:
         pieces = [b"".join(pieces)]
     done = os.pwritev(file, pieces, HEADER)
+    # Bytes, not calls, count: the system may take a part.
     while done < size:
         done += os.pwrite(file, b"".join(pieces)[done:], HEADER + done)
 

@@ -24,6 +24,7 @@ def mapped_numbers(path: Path, shape: tuple[int, ...], fresh: bool) -> Array:
                 for _ in range(shape[0]):
                     file.write(np.zeros(shape[1:]).tobytes())
         size = path.stat().st_size
+        # By its size, as the file says nothing of itself.
         if size != 8 * int(np.prod(shape, dtype=np.int64)):
             raise MtcdError(
                 f"{path} is not of this training: put back the file that was there, or start the "

@@ -140,6 +140,7 @@ class RecoveryPolicy:
         then, the moment does not matter.
         """
         delivery = self.delivery
+        # With a party that is down the next report may never come.
         end = end_now(delivery.party, status) if delivery.down or status == DIVERGED else None
         if end is None and status == DIVERGED:
             end = End(status, 0, getattr(delivery.party, "iteration", 0))
@@ -156,9 +157,12 @@ class RecoveryPolicy:
     def receive_end(self, end: End, sender: int) -> None:
         """Another party has announced the end of the training."""
         delivery = self.delivery
+        # The first end counts; others bring the same one by other ways.
         if delivery.ended is None:
             delivery.party.stop_at_sync(end.t, end.slots)
             delivery.ended = end
+            # Passed on before this party leaves: its neighbours may have no other way to hear of
+            # it.
             delivery.announce_end((delivery.neighbours or frozenset()) - {sender})
 
 

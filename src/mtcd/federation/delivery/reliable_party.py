@@ -126,6 +126,7 @@ class ReliableParty:
 
     def started(self) -> None:
         """A new process runs this party: tell the party, if it has run before, and the policy."""
+        # A party that has ended answers nothing any more.
         if self.resumed and self.ended is None:
             messages = self.party.restarted()
             if messages is not None:
@@ -157,6 +158,7 @@ class ReliableParty:
         arrays. ``look`` sees its payload first, unless it is a duplicate."""
         policy = self.policy
         policy.arriving(envelope)
+        # Acknowledged again: the first ack may be lost. Nothing else may happen twice.
         if self.is_duplicate(envelope):
             return Delivery(self._ack(envelope))
         message, transport = envelope.message, self.party.transport
@@ -168,6 +170,7 @@ class ReliableParty:
             return Delivery(None)
         if envelope.terms:
             policy.learn_terms(envelope.terms)
+        # Marked even if stale: a gap in the numbers would hold up all that follows.
         self._mark_seen(envelope)
         reports: list[Message] = []
         if not policy.is_stale(envelope):
@@ -177,6 +180,8 @@ class ReliableParty:
                 policy.after_end(envelope)
             elif not isinstance(message.payload, Cancelled):
                 reports = policy.process(envelope)
+        # State, outbox and numbers in one commit, before the ack: the sender then forgets the
+        # message.
         self.commit()
         return Delivery(self._ack(envelope), reports)
 
@@ -250,6 +255,7 @@ class ReliableParty:
     def enqueue(self, message: Message, iteration: int) -> Envelope:
         """Put a message into the outbox, with the next sequence number."""
         to, policy, transport = message.to, self.policy, self.party.transport
+        # Once, when it is sent: what is sent again must be the same bytes.
         if transport is not None and to != self.number:
             message.payload = transport.sent(message.payload, to)
         sequence = self.sent.get(to, 0)
@@ -287,6 +293,7 @@ class ReliableParty:
     def cancelled(self, envelope: Envelope) -> Envelope:
         """The same envelope without its payload; it carries the terms that cancelled it."""
         empty = Message(envelope.sender, envelope.to, Cancelled(envelope.iteration))
+        # All terms: those that it carries now, and those for which it was cancelled.
         return envelope._replace(terms=envelope.terms | self.terms, message=empty)
 
     # Parties that are down
@@ -313,11 +320,15 @@ class ReliableParty:
     def conclude(self, end: End) -> None:
         """End the training here, and announce the end."""
         self.ended, self.ended_here = end, True
-        others = (k for k in range(self.clients) if k != self.number)
-        self.announce_end(others if self.neighbours is None else self.neighbours)
+        # Without a server only to its neighbours, who pass it on.
+        if self.neighbours is not None:
+            self.announce_end(self.neighbours)
+        else:
+            self.announce_end(k for k in range(self.clients) if k != self.number)
 
     def announce_end(self, to: Iterable[int]) -> None:
         """Send the end to parties, unless it is in the outbox already."""
+        # Found in the outbox, not remembered: so it is right after a restart, too.
         pending = {
             envelope.to
             for envelope in self.outbox.values()
@@ -346,4 +357,6 @@ def _iteration_of(payload: Any, cause: Envelope | None) -> int:
     named: int | None = getattr(payload, "t", None)
     if named is not None:
         return named
-    return 0 if cause is None else cause.iteration
+    if cause is None:
+        return 0
+    return cause.iteration

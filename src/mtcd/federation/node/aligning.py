@@ -13,11 +13,11 @@ from mtcd.federation.alignment import announce, rows_of
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.node.chunks import unwrap, wrap
-from mtcd.federation.node.link import Request
+from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.node.log import Log, tidy
 from mtcd.federation.node.rpc import Rpc
 from mtcd.federation.node.rpc_client import Answers, RpcClient
-from mtcd.federation.psi_process import Progress, answerer_apart, asker_apart
+from mtcd.federation.psi_process import AlignmentProgress, answerer_apart, asker_apart
 
 GIVEN_ORDER = "given order"
 COMMON = (
@@ -49,6 +49,7 @@ class Samples(Protocol):
 def agreement(config: BundleConfig, purpose: str) -> str:
     """A digest of all settings on which parties must agree: bundles of different `federation init`
     do not mix."""
+    # Not all of the config: names of columns and addresses are each party's own affair.
     content = {
         **config.model_dump(mode="json", include=set(COMMON)),
         "held_by": config.labels.held_by,
@@ -57,13 +58,16 @@ def agreement(config: BundleConfig, purpose: str) -> str:
         content["holdout"] = config.holdout
     if config.privacy is not None:
         content["privacy"] = config.privacy.model_dump(mode="json")
+    # Sorted keys: two processes must write the same text for the same settings.
     text = json.dumps([purpose, config.seen_by, content], sort_keys=True)
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def agreed_rows(announcement: bytes, part: Samples) -> Sequence[int]:
     """The rows of the announced common ids; with ``alignment: given order``, all rows."""
-    return rows_of(announcement, part.ids) if announcement else range(part.samples)
+    if not announcement:
+        return range(part.samples)
+    return rows_of(announcement, part.ids)
 
 
 class AlignmentFollower:
@@ -74,15 +78,16 @@ class AlignmentFollower:
     ) -> None:
         self.rpc, self.bundle, self.leader, self.part, self.log = rpc, bundle, leader, part, log
         self._answering = False
-        self.progress = Progress()
+        self.progress = AlignmentProgress()
         self.agreement = agreement(bundle.config, purpose)
         if part is not None:
             rpc.on("align", self._align)
 
     def read(
-        self, request: Request, parts: int, *keys: str, more: int = 0
+        self, request: IncomingRequest, parts: int, *keys: str, more: int = 0
     ) -> tuple[dict[str, Any], list[bytes]]:
         """Decode a request of the leader, and check the agreement digest."""
+        # Only the leader: anybody else could ask for the common samples with ids of its own choice.
         if request.sender != self.leader:
             raise WireError("sender", "is not the leader")
         head, found = unwrap(request.body, ("agreement", *keys), parts, more)
@@ -100,6 +105,8 @@ class AlignmentFollower:
         """The rows that the leader announces; with ``alignment: given order`` the announcement is
         empty."""
         assert self.part is not None
+        # Empty for given order, and only for it: a leader could otherwise choose rows by their
+        # numbers.
         if (not announcement) != (self.bundle.config.alignment == GIVEN_ORDER):
             raise WireError(
                 "announcement",
@@ -107,7 +114,7 @@ class AlignmentFollower:
             )
         return agreed_rows(announcement, self.part)
 
-    def _align(self, request: Request) -> None:
+    def _align(self, request: IncomingRequest) -> None:
         _, (blinded,) = self.read(request, 1)
         part, kind = self.part, self.bundle.config.alignment
         assert part is not None
@@ -118,6 +125,7 @@ class AlignmentFollower:
             request.drop()
             return
         self.log.say("align", f"Aligning samples with {request.sender} ({kind}).")
+        # In a thread: blinding ids takes seconds, and the loop must answer the operator meanwhile.
         side = answerer_apart(kind, part.ids, _secret(self.bundle), self.progress)
         self._answering = True
 
@@ -141,7 +149,7 @@ class AlignmentLeader:
         self.rpc_client, self.bundle, self.part, self.log = rpc_client, bundle, part, log
         self.me, self.agreement = bundle.config.name, agreement(bundle.config, purpose)
         self.others = [name for name in bundle.config.parties if name != self.me]
-        self.progress = Progress()
+        self.progress = AlignmentProgress()
 
     def wrapped(self, *parts: bytes, **head: Any) -> bytes:
         """Encode a request to the followers, with the agreement digest."""
@@ -156,6 +164,7 @@ class AlignmentLeader:
             self.rpc_client.ask("align", same, lambda answers: self._same_number(answers, then))
             return
         secret = _secret(self.bundle)
+        # A side for each party, which remembers what was asked of it until the answer is there.
         sides = {
             name: asker_apart(kind, self.part.ids, secret, self.progress) for name in self.others
         }
@@ -168,12 +177,11 @@ class AlignmentLeader:
             return {name: self.wrapped(side.request()) for name, side in sides.items()}
 
         def answered(answers: Answers) -> None:
-            self.rpc_client.loop.work(
-                lambda: announce(
-                    [_shared(name, sides[name], answer) for name, answer in answers.items()]
-                ),
-                announced,
-            )
+            def found() -> bytes:
+                shared = [_shared(name, sides[name], answer) for name, answer in answers.items()]
+                return announce(shared)
+
+            self.rpc_client.loop.work(found, announced)
 
         def announced(announcement: bytes) -> None:
             count = len(agreed_rows(announcement, self.part))
@@ -187,6 +195,7 @@ class AlignmentLeader:
 
     def _same_number(self, answers: Answers, then: Callable[[bytes], None]) -> None:
         for name, answer in answers.items():
+            # The text of a number, compared as it is: an answer that is no number differs too.
             if answer != json.dumps(self.part.samples).encode():
                 reported = tidy(answer[:20].decode(errors="replace"))
                 raise DataError(
@@ -205,4 +214,7 @@ def _shared(name: str, side: Any, answer: bytes) -> set[str]:
 
 
 def _secret(bundle: Bundle) -> bytes | None:
-    return bundle.alignment_secret() if bundle.config.alignment == "hashed" else None
+    # Only this kind needs it: it is not derived where nothing depends on it.
+    if bundle.config.alignment != "hashed":
+        return None
+    return bundle.alignment_secret()

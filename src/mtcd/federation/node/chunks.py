@@ -22,9 +22,12 @@ def unwrap(
 ) -> tuple[dict[str, Any], list[bytes]]:
     """Decode a message that must have exactly these keys, this number of parts, and at most so many
     ``more``."""
+    # Found within a limit: a message without an end of line is not searched to its end.
     end = data.find(b"\n", 0, LONGEST_HEAD_BYTES)
+    head: Any = None
     try:
-        head = json.loads(data[:end]) if end >= 0 else None
+        if end >= 0:
+            head = json.loads(data[:end])
     except (ValueError, RecursionError):
         head = None
     if not isinstance(head, dict):
@@ -32,8 +35,10 @@ def unwrap(
     sizes = head.pop("sizes", None)
     if set(head) != set(keys):
         raise WireError("head", "has missing or unknown keys")
+    # ``type``, not isinstance: True is an int, and would be a part of one byte.
     if not isinstance(sizes, list) or not all(type(size) is int and size >= 0 for size in sizes):
         raise WireError("sizes", "are not those of its parts")
+    # Exactly as many bytes as the head says: nothing may hide behind the last part.
     if not parts <= len(sizes) <= parts + more or end + 1 + sum(sizes) != len(data):
         raise WireError("sizes", "are not those of its parts")
     found, at = [], end + 1

@@ -16,7 +16,7 @@ from mtcd.core.errors import MtcdError, WireError
 from mtcd.core.version import PROTOCOL, VERSION
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.credentials.credentials import expired_peers
-from mtcd.federation.node.link import Connect, Link, Request
+from mtcd.federation.node.link import Connect, IncomingRequest, Link
 from mtcd.federation.node.log import Log, tidy
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.rpc import HELLO, Rpc
@@ -27,7 +27,7 @@ BEFORE = 6, "0.1.0"
 """The protocol and version of a party that refuses this request."""
 
 
-class Handshake:
+class VersionExchange:
     """Sends the version of this party to each peer that comes up, and compares the versions of
     peers with it."""
 
@@ -48,9 +48,10 @@ class Handshake:
             except WireError as error:
                 self.rpc.note_refused(name, HELLO, error)
 
+        # Direct only: the answer of a relay would be taken for that of the peer.
         self.rpc.ask(name, HELLO, spoken(), answered, direct=True)
 
-    def _receive(self, request: Request) -> None:
+    def _receive(self, request: IncomingRequest) -> None:
         if not request.direct:
             raise WireError("kind", "is never relayed")
         self._compare(request.sender, *_read(request.body))
@@ -59,6 +60,7 @@ class Handshake:
     def _compare(self, name: str, protocol: int, version: str) -> None:
         me = self.rpc.me
         if protocol == PROTOCOL:
+            # A peer may have been upgraded since it was last heard.
             self.rpc.incompatible.pop(name, None)
             return
         older = name if protocol < PROTOCOL else me
@@ -66,6 +68,7 @@ class Handshake:
             f"{name} speaks protocol {protocol} (mtcd {version}), {me} speaks protocol {PROTOCOL} "
             f"(mtcd {VERSION}): upgrade mtcd at {older}, or use the same version at all parties."
         )
+        # Said once for each version, and not at every connection.
         if self.rpc.incompatible.get(name) != sentence:
             self.rpc.incompatible[name] = sentence
             self.log.say("incompatible", sentence, peer=name, theirs=protocol, ours=PROTOCOL)
@@ -83,6 +86,7 @@ def _read(body: bytes) -> tuple[int, str]:
         protocol, version = told["protocol"], told["version"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise WireError("version", "is not that of a party") from None
+    # Bounded: the number is logged and shown.
     if type(protocol) is not int or not 0 <= protocol < 2**31 or not isinstance(version, str):
         raise WireError("version", "is not that of a party")
     return protocol, tidy(version)[:LONGEST_VERSION]
@@ -105,19 +109,17 @@ class NodeContext:
         """Called with the error that ends this process, while the links are open."""
         self.rpc = Rpc(bundle, self.loop, log, self._on_change, connect)
         self.rpc_client = RpcClient(self.rpc, self.loop, log)
-        self._handshake = Handshake(self.rpc, log)
+        self._handshake = VersionExchange(self.rpc, log)
 
     def run(self, begin: Callable[[], None]) -> None:
         """Call ``begin``, and run until the loop is stopped."""
         for note in self.bundle.notes:
             self.log.say("note", note)
         where = self.bundle.config.listen or self.bundle.config.address
-        self.log.say(
-            "up",
-            "Connecting to peers, accepting no connections."
-            if where is None
-            else f"Listening on {where}.",
-        )
+        opens = "Connecting to peers, accepting no connections."
+        if where is not None:
+            opens = f"Listening on {where}."
+        self.log.say("up", opens)
         try:
             begin()
             self.loop.run()
@@ -129,6 +131,7 @@ class NodeContext:
                 self.log.say("failed", sentence, why=type(error).__name__)
             elif isinstance(error, KeyboardInterrupt):
                 self.log.say("interrupted", "Interrupted. Restart this party to continue.")
+            # While the links are open: the others learn from it why this party ends.
             self.failed(error)
             raise
         finally:
@@ -136,6 +139,7 @@ class NodeContext:
 
     def close(self) -> None:
         """Close the links and the log."""
+        # In this order: closing the links may still log.
         try:
             self.rpc.link.close()
         finally:
@@ -144,9 +148,8 @@ class NodeContext:
     def missing(self) -> list[str]:
         """The peers without a connection."""
         link = self.rpc.link
-        return [
-            name for name in self.bundle.config.peers if name in link.peers and name not in link.up
-        ]
+        absent = link.peers - link.up
+        return [name for name in self.bundle.config.peers if name in absent]
 
     def say_waiting(self, waits: list[str]) -> None:
         """Log the parties for which this one waits."""

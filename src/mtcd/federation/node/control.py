@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtcd.core.errors import WireError
 from mtcd.federation.names import OPERATOR
-from mtcd.federation.node.link import Request
+from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.participant.keeping import STOPPED
 from mtcd.federation.transport import CONTROL
 
@@ -25,8 +25,8 @@ def answer_operator(node: Node) -> None:
         node.rpc.on(f"{CONTROL}/{kind}", _for_operator(node, answer))
 
 
-def _for_operator(node: Node, answer: Callable[[Node], Any]) -> Callable[[Request], None]:
-    def handle(request: Request) -> None:
+def _for_operator(node: Node, answer: Callable[[Node], Any]) -> Callable[[IncomingRequest], None]:
+    def handle(request: IncomingRequest) -> None:
         if request.sender != OPERATOR or not request.direct:
             raise WireError("sender", "is not the operator")
         request.answer(json.dumps(answer(node), allow_nan=False).encode())
@@ -48,12 +48,16 @@ def _status(node: Node) -> dict[str, Any]:
     }
     if trainer is not None and node.watch is not None:
         reliable = trainer.reliable
+        ended = None
+        if reliable.ended is not None:
+            ended = reliable.ended.status
+
         status |= {
             "run": trainer.run,
             "gone": sorted(trainer.names[k] for k in reliable.down),
             "tokens": node.watch.tokens(),
             "heard_end": sorted(trainer.known_ended),
-            "ended": None if reliable.ended is None else reliable.ended.status,
+            "ended": ended,
             "ledger": reliable.ledger.to_dict(),
             **node.watch.facts(),
         }
@@ -64,15 +68,19 @@ def _aligning(node: Node) -> dict[str, Any] | None:
     """The progress of the private set intersection, while it is computed here."""
     if node.leading is not None:
         return node.leading.leader.progress.facts()
-    return None if node.following is None else node.following.alignment.progress.facts()
+    if node.following is None:
+        return None
+    return node.following.alignment.progress.facts()
 
 
 def _stop(node: Node) -> dict[str, Any]:
     node.log.say("stopping", "Stopping on request of the operator.")
+    # Before training there is nothing to finish; the others must know all the same.
     if node.trainer is None:
         node.gossip.say(STOPPED)
     else:
         node.trainer.finish(STOPPED)
+    # After the answer has left: the operator would report a party that did not answer.
     if node.trainer is None or node.staying:
         node.loop.later(EXIT_DELAY_SECONDS, node.loop.stop)
     return {}

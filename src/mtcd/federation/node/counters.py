@@ -36,6 +36,7 @@ def reason_of(error: MtcdError) -> str:
     """
     if not isinstance(error, WireError):
         return DATA
+    # First the seal: its errors name the field too, such as the signature of a kind.
     if any(word in error.field for word in _SEALING):
         return SEAL
     return _REASONS.get(error.field, CONTENT)

@@ -32,7 +32,7 @@ from mtcd.federation.node.exit_status import (
 )
 from mtcd.federation.node.final_check import FinalCheck, Outcome
 from mtcd.federation.node.folder import RunFolder
-from mtcd.federation.node.link import Request
+from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.refusal import Refusal, UnableError
 from mtcd.federation.node.rpc_client import RpcClient
@@ -63,7 +63,10 @@ class Watched:
     def asked(self) -> None:
         """The operator asks, and is answered."""
         now = self.loop.now()
-        self._interval = None if self._last is None else now - self._last
+        # Two requests make an interval; one alone may have been a glance.
+        self._interval = None
+        if self._last is not None:
+            self._interval = now - self._last
         self._last = now
         if self._then is not None:
             self.loop.later(ANSWER_SECONDS, self._leave)
@@ -73,6 +76,7 @@ class Watched:
         """For how many seconds the next request is worth waiting for; 0 if nobody watches."""
         if self._last is None or self._interval is None or self._interval > LONGEST_INTERVAL:
             return 0.0
+        # Twice the interval: a request may be late, or the answer before it was.
         expected = self._last + 2 * self._interval + SLACK_SECONDS
         return max(0.0, expected - self.loop.now())
 
@@ -86,6 +90,7 @@ class Watched:
             self._leave()
 
     def _leave(self) -> None:
+        # Once: the operator may ask while the time runs out.
         then, self._then = self._then, None
         if then is not None:
             then()
@@ -121,22 +126,30 @@ class Leaving:
         back.
         """
         trainer, link, reliable = self.trainer, self.rpc.link, self.trainer.reliable
+        # The end that the token brought was not that of its latest term.
         if reliable.ended is None:  # a stale token had ended it
             self.undone()
             return
+        # Its own messages are delivered by the loop, and wait for nobody.
         undelivered = {trainer.names[to] for to, _ in reliable.outbox if to != reliable.number}
         unnotified = undelivered | self.rpc_client.waits_for
+        # All that are up count, though nothing is in the outbox for them: this party may be the one
+        # through which they hear of the end.
         unaware = (undelivered | link.up) - trainer.known_ended | self.rpc_client.waits_for
         stayed = self.loop.now() - self._began
-        expected = unnotified if stayed < UNREACHABLE_STAY_SECONDS else set()
-        waited_for = {
-            name for name in unaware if name in expected or not self._is_unreachable(name)
-        }
+        # An unreachable party may be restarting; not for ever, as it may never come back.
+        expected: set[str] = set()
+        if stayed < UNREACHABLE_STAY_SECONDS:
+            expected = unnotified
+        reachable = {name for name in unaware if not self._is_unreachable(name)}
+        waited_for = (unaware & expected) | reachable
         if not (waited_for or trainer.awaits_reports()) or stayed > LONGEST_STAY_SECONDS:
             self._leave(unnotified & unaware)
             return
         # before, the others must stay up to relay reports
-        ended = b"" if trainer.awaits_reports() else HAS_ENDED
+        ended = HAS_ENDED
+        if trainer.awaits_reports():
+            ended = b""
         for name in unaware:
             self.rpc.ask(name, "ready", trainer.run.encode() + ended, self._answered(name))
         self.loop.later(STEP_SECONDS, self.step)
@@ -166,15 +179,16 @@ class Leaving:
 
     def _is_unreachable(self, name: str) -> bool:
         link = self.rpc.link
-        return (
-            name not in link.up
-            if name in link.peers
-            else self._unanswered[name] >= UNANSWERED_LIMIT
-        )
+        if name in link.peers:
+            return name not in link.up
+        # Of others only their silence tells, as relays give no reasons.
+        return self._unanswered[name] >= UNANSWERED_LIMIT
 
     def _answered(self, name: str) -> Callable[[bytes | None, str], None]:
         def answered(answer: bytes | None, why: str) -> None:
-            self._unanswered[name] = 0 if answer is not None else self._unanswered[name] + 1
+            self._unanswered[name] += 1
+            if answer is not None:
+                self._unanswered[name] = 0
             if answer == ENDED:
                 self.trainer.known_ended.add(name)
 
@@ -245,7 +259,10 @@ class Ending:
         reliable = self.trainer.reliable
         if reliable.ended is None:
             return None
-        return max(reliable.terms, default=0) if self.role.judged else 0
+        # A token that was regenerated has a later term; elsewhere all terms are 0.
+        if not self.role.judged:
+            return 0
+        return max(reliable.terms, default=0)
 
     def evidence(self) -> NDArray[np.float64]:
         """This party's part of the sum from which the model at the end is evaluated."""
@@ -271,7 +288,9 @@ class Ending:
         if metrics:
             known = {**metrics, **tested}
             keep_metrics(self.folder.path, known)
-            held_out = f" On the held-out samples: {_shown(tested)}." if tested else ""
+            held_out = ""
+            if tested:
+                held_out = f" On the held-out samples: {_shown(tested)}."
             sentence = f"On the training samples at the end: {_shown(metrics)}.{held_out}"
             self.log.say("metrics", sentence, **known)
 
@@ -300,7 +319,10 @@ class Ending:
         assert reliable.ended is not None
         diverged = reliable.ended.status == DIVERGED
         self.participant.restore(self.folder.path)
-        module = self.participant.final_module() if reliable.ended_here and not diverged else None
+        # Only the party that ended the training has it; of a model that diverged nobody needs it.
+        module = None
+        if reliable.ended_here and not diverged:
+            module = self.participant.final_module()
         if module is not None:
             others = [
                 name for name in self.bundle.config.parties if name != self.bundle.config.name
@@ -327,7 +349,9 @@ class Ending:
             self.trainer.reliable.correct_status(DIVERGED)
         summary = self._keep()
         self.log.say("ended", summary.message, status=summary.status)
-        how = summary.status if summary.status in (DIVERGED, STOPPED) else FINISHED
+        how = FINISHED
+        if summary.status in (DIVERGED, STOPPED):
+            how = summary.status
         facts = {"iteration": summary.iterations, "objective": finite(summary.objective)}
         self.gossip.say(how, status=summary.status, **facts)
 
@@ -337,7 +361,11 @@ class Ending:
             self.staying = True
             self.log.say("staying", f"Staying for {self.stay_seconds:g} s, to answer the operator.")
             self.loop.later(self.stay_seconds, self.loop.stop)
-        self.gossip.leave((lambda: None) if self.stay_seconds else self._leave_operator)
+        # With a stay, the loop ends at its time, whoever asks meanwhile.
+        if self.stay_seconds:
+            self.gossip.leave(lambda: None)
+        else:
+            self.gossip.leave(self._leave_operator)
 
     def _leave_operator(self) -> None:
         self.watched.leave(self.loop.stop)
@@ -361,9 +389,17 @@ class Ending:
         it was told."""
         if self.status is not None:
             return
-        how = INTERRUPTED if isinstance(error, KeyboardInterrupt) else FAILED
-        facts: dict[str, Any] = {"status": "" if how == INTERRUPTED else type(error).__name__}
-        facts["iteration"] = None if self.watch is None else self.watch.iteration
+        how = FAILED
+        # The name of the error only: its text may hold values of the table.
+        status = type(error).__name__
+        if isinstance(error, KeyboardInterrupt):
+            how = INTERRUPTED
+            status = ""
+
+        iteration = None
+        if self.watch is not None:
+            iteration = self.watch.iteration
+        facts: dict[str, Any] = {"status": status, "iteration": iteration}
         if isinstance(error, UnableError):
             facts["status"] = f"{error.party} cannot take part"
         opening = isinstance(error, UnableError) or not self.folder.has_run
@@ -383,14 +419,16 @@ class Ending:
         self.status = summary.status
         return summary
 
-    def _receive_final_module(self, request: Request) -> None:
+    def _receive_final_module(self, request: IncomingRequest) -> None:
         """Handle the final fusion module from the party that ended the training."""
+        # With a server only that one ends a training; a party could otherwise plant a module.
         if SERVER in self.bundle.config.peers and request.sender != SERVER:
             raise WireError("sender", "is not the party that ended the training")
         if self.trainer is None or self.trainer.reliable.ended is None:
             request.drop()  # the end message is in flight: the sender retries
             return
         if self.participant.accept_final_module(request.body):
+            # The check may have waited for this module.
             if self.final_check is not None and self.final_check.pending:
                 self.final_check.proceed()
             else:
@@ -400,7 +438,9 @@ class Ending:
 
 def finite(value: float | None) -> float | None:
     """The value, or None if it is not finite."""
-    return value if value is not None and math.isfinite(value) else None
+    if value is None or not math.isfinite(value):
+        return None
+    return value
 
 
 def _shown(metrics: Mapping[str, float]) -> str:

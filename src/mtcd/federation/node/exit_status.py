@@ -43,7 +43,7 @@ from mtcd.federation.transport import CERTIFICATE_FILE, KEY_FILE
 if TYPE_CHECKING:  # the operator reads statuses, and imports no methods for it
     from mtcd.federation.node.context import NodeContext
     from mtcd.federation.node.folder import RunFolder
-    from mtcd.federation.node.link import Request
+    from mtcd.federation.node.link import IncomingRequest
 
 FILE = "exit_statuses.json"  # in run folders
 MARK = b"mtcd last word 1"  # signed: other bytes would refuse parties of older versions
@@ -92,6 +92,7 @@ class Signer:
 
     def sign(self, status: ExitStatus) -> Signed:
         """The status with its certificate and signature."""
+        # The text itself is signed, not its values: the receiver verifies what it was sent.
         text = status.model_dump_json()
         signature = self._key.sign(_bound(self._federation, self._certificate, text), SIGNATURE)
         return {
@@ -115,21 +116,20 @@ class ExitStatuses:
 
     @property
     def statuses(self) -> dict[str, ExitStatus]:
-        """By party."""
+        """The latest exit status of each party from which one has arrived, by name."""
         return {name: status for name, (status, _) in self._kept.items()}
 
     def signed(self, names: Iterable[str] | None = None) -> list[Signed]:
         """The statuses of these parties, or of all, to pass on."""
-        return [
-            self._kept[name][1]
-            for name in (self._kept if names is None else names)
-            if name in self._kept
-        ]
+        if names is None:
+            names = self._kept
+        return [self._kept[name][1] for name in names if name in self._kept]
 
     def read(self, signed: Any) -> ExitStatus:
         """The status, if its signature is that of the party it is of; otherwise raises a
         WireError."""
         try:
+            # Exactly these: other keys would travel on unsigned.
             if set(signed) != KEYS:
                 raise ValueError("other keys")
             text = signed["word"]
@@ -139,6 +139,7 @@ class ExitStatuses:
             status = ExitStatus.model_validate_json(text)
         except (ValidationError, ValueError, TypeError, KeyError):
             raise WireError("an exit status", "is not readable") from None
+        # Whose certificate it is, is decided by the members of this federation, not by the text.
         owner, public = self._members.owner(
             certificate, [*self._config.parties, SERVER], "an exit status"
         )
@@ -146,6 +147,7 @@ class ExitStatuses:
             public.verify(signature, _bound(self._config.federation, certificate, text), SIGNATURE)
         except InvalidSignature:
             raise WireError(f"the signature of {owner!r}", "does not fit an exit status") from None
+        # A member may sign for itself only.
         if status.party != owner:
             raise WireError(f"an exit status of {status.party!r}", f"is signed by {owner!r}")
         return status
@@ -166,11 +168,11 @@ class ExitStatuses:
 
     def _keep(self, status: ExitStatus, signed: Signed) -> bool:
         known = self._kept.get(status.party)
-        if known is not None and (known[0].time, known[0].objective is not None) >= (
-            status.time,
-            status.objective is not None,
-        ):
-            return False
+        if known is not None:
+            # The server has the one without the objective; of one moment the fuller one counts.
+            before = (known[0].time, known[0].objective is not None)
+            if before >= (status.time, status.objective is not None):
+                return False
         self._kept[status.party] = status, signed
         return True
 
@@ -226,7 +228,10 @@ class ExitStatusGossip:
     def say(self, outcome: str, **facts: Any) -> None:
         """A new status of this party."""
         before = self.known.statuses.get(self.me)
-        moment = max(int(time() * 1000), 0 if before is None else before.time + 1)
+        # Later than the one before, even if the clock was set back: the latest counts.
+        moment = int(time() * 1000)
+        if before is not None:
+            moment = max(moment, before.time + 1)
         status = ExitStatus.model_validate(
             {"party": self.me, "run": self.run, "outcome": outcome, "time": moment, **facts}
         )
@@ -237,18 +242,14 @@ class ExitStatusGossip:
     def tell(self) -> None:
         """Send all peers that are up the statuses that they do not have."""
         for peer in sorted(self.rpc.link.up):
-            new = {
-                name: status
-                for name, status in self.known.statuses.items()
-                if self._is_for(name, peer)
-            }
             told = self._told.setdefault(peer, set())
-            fresh = {
-                name: (name, status.time)
-                for name, status in new.items()
-                if (name, status.time) not in told
-            }
+            fresh: dict[str, tuple[str, int]] = {}
+            for name, status in self.known.statuses.items():
+                this = name, status.time
+                if self._is_for(name, peer) and this not in told:
+                    fresh[name] = this
             if fresh:
+                # Before the answer: the next step must not send them again while this is under way.
                 told |= set(fresh.values())
                 body = self._bodies(peer, list(fresh))
                 self._pending += 1
@@ -260,6 +261,7 @@ class ExitStatusGossip:
         """Whether this party sends a peer the status of party ``name``."""
         if name == self.me:
             return True
+        # A neighbour of its origin has it from there.
         return self._forwards and name != peer and frozenset((name, peer)) not in self._near
 
     def _bodies(self, peer: str, names: list[str]) -> bytes:
@@ -277,7 +279,7 @@ class ExitStatusGossip:
 
         return answered
 
-    def _receive(self, request: Request) -> None:
+    def _receive(self, request: IncomingRequest) -> None:
         """Keep what a peer sends: its own status, and others that it forwards."""
         try:
             brought = json.loads(request.body)
@@ -287,12 +289,15 @@ class ExitStatusGossip:
         if not isinstance(brought, list) or not 1 <= len(brought) <= members or not request.direct:
             raise WireError("exit statuses", "are not readable")
         statuses = [self.known.read(signed) for signed in brought]
+        # Two of one party in a message would make the order of its list count.
         if len({status.party for status in statuses}) < len(statuses):
             raise WireError("exit statuses", "hold two of one party")
+        # A status of another run says nothing about this one, however well it is signed.
         if any(status.run != self.run for status in statuses):
             raise WireError("run", "is another one")
         told = self._told.setdefault(request.sender, set())
         for status, signed in zip(statuses, brought, strict=True):
+            # What others say of this party is older than what it knows itself.
             if status.party != self.me:
                 self.known.add(status, signed)
                 told.add((status.party, status.time))
@@ -305,6 +310,7 @@ class ExitStatusGossip:
     def leave(self, then: Callable[[], None]) -> None:
         """Call ``then`` when the statuses are delivered, or after a while."""
         self.tell()
+        # Not for ever: a peer that does not answer may have left itself.
         end = self.loop.now() + WAIT_SECONDS
 
         def step() -> None:

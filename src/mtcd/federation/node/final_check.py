@@ -24,7 +24,7 @@ from mtcd.core.errors import WireError
 from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.context import NodeContext
-from mtcd.federation.node.link import Request
+from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.node.passing import SumContributor, SumReceiver, Sums, fits, from_sums, to_sums
 from mtcd.federation.node.rpc_client import Answers
 from mtcd.training.divergence import DIVERGED
@@ -65,7 +65,11 @@ class Outcome:
         )
 
     def __str__(self) -> str:
-        return " ".join([MISSING, *self.away]) if self.away else DIVERGED if self.diverged else FINE
+        if self.away:
+            return " ".join([MISSING, *self.away])
+        if self.diverged:
+            return DIVERGED
+        return FINE
 
     @staticmethod
     def read(text: str, names: Iterable[str]) -> Outcome:
@@ -135,6 +139,7 @@ class FinalCheck:
         self._confirmed: set[str] = set()
         self._part: NDArray[np.float64] | None = None
         self.known = self._missing = False
+        # The pass of predictions, with the label holder as the one that learns the sum.
         seen = config.model_copy(
             update={"predictions": config.predictions.model_copy(update={"seen_by": self.holder})}
         )
@@ -152,6 +157,7 @@ class FinalCheck:
         self._then, self._part, self.known, self._missing = then, None, False, False
         kept = self._store.final_check()
         if kept is not None:
+            # Announced again: some may not have confirmed it before the restart.
             diverged, self._confirmed = kept
             self._announce(Outcome(diverged))
         elif self.name == self.holder:
@@ -168,7 +174,10 @@ class FinalCheck:
 
     def _awaited(self) -> set[str]:
         """The parties for which the holder waits: for an answer, or for the final theta_0."""
-        has_module = {SERVER} & set(self.config.peers) if not self.own.complete else set()
+        # The module comes from the server, where there is one.
+        has_module: set[str] = set()
+        if not self.own.complete:
+            has_module = {SERVER} & set(self.config.peers)
         return (self.rpc_client.waits_for | has_module) or set(self.parties)
 
     def _without(self, away: set[str]) -> Outcome:
@@ -185,10 +194,13 @@ class FinalCheck:
     def _request(self) -> bytes:
         """The run, and the term of a token that was regenerated: blocks of an older term are not of
         this model."""
-        return self.run + (b" %d" % self.own.term if self.own.term else b"")
+        if not self.own.term:
+            return self.run
+        return self.run + b" %d" % self.own.term
 
     def _give_up(self, awaited: set[str]) -> None:
         """End without a result if one of the awaited parties is unreachable."""
+        # Only if a link is down: a slow party has until the later timeout.
         link = self.rpc.link
         if away := awaited & (link.peers - link.up):
             self._announce(self._without(away))
@@ -216,11 +228,13 @@ class FinalCheck:
         own = self._evidence()
         if DIVERGED.encode() in answers.values() or not fits(own, self.clients):
             self._announce(Outcome(diverged=True))
-        elif not self.parties:
+            return
+        if not self.parties:
             self._announce(Outcome(self.own.has_diverged(own)))
-        elif invalid := {
-            name for name, answer in answers.items() if not self._is_valid(name, answer)
-        }:
+            return
+
+        invalid = {name for name, answer in answers.items() if not self._is_valid(name, answer)}
+        if invalid:
             self._announce(self._without(invalid))  # as if they were unreachable
         elif not self.known or self._missing:
             certificates = {name: b64encode(answer).decode() for name, answer in answers.items()}
@@ -244,11 +258,13 @@ class FinalCheck:
         if self._is_new(outcome):
             self._conclude(outcome)
             if self.name == self.holder:
-                groups = [
-                    [name for name in one if name not in self._confirmed]
-                    for one in farthest_first(self.config)
-                ]
-                self._announce_to(outcome, [one for one in groups if one])
+                # Those that confirmed may have left.
+                groups = []
+                for group in farthest_first(self.config):
+                    left = [name for name in group if name not in self._confirmed]
+                    if left:
+                        groups.append(left)
+                self._announce_to(outcome, groups)
 
     def _announce_to(self, outcome: Outcome, groups: list[list[str]]) -> None:
         """Announce the outcome to one group after the other; after a timeout, continue without an
@@ -264,6 +280,7 @@ class FinalCheck:
                 continued = True
                 self._announce_to(outcome, later)
 
+        # Only a result is confirmed: a missing one may still come.
         def confirmed(name: str) -> None:
             if not outcome.away:
                 self._confirmed.add(name)
@@ -275,7 +292,7 @@ class FinalCheck:
 
     # The others
 
-    def _send_certificate(self, request: Request) -> None:
+    def _send_certificate(self, request: IncomingRequest) -> None:
         """Answer with the certificate for the pass; or that this party's numbers are not finite, or
         too large."""
         if request.sender != self.holder or request.body.partition(b" ")[0] != self.run:
@@ -283,15 +300,17 @@ class FinalCheck:
         if self._then is None or self.own.term is None or request.body != self._request():
             request.drop()  # the run has not ended here, or not with this token: the holder retries
         else:
-            request.answer(
-                self._certificate() if fits(self._evidence(), self.clients) else DIVERGED.encode()
-            )
+            answer = DIVERGED.encode()
+            if fits(self._evidence(), self.clients):
+                answer = self._certificate()
+            request.answer(answer)
 
-    def _receive_result(self, request: Request) -> None:
+    def _receive_result(self, request: IncomingRequest) -> None:
         run, _, text = request.body.partition(b" ")
         if request.sender != self.holder or run != self.run or not text.isascii():
             raise WireError("result", "is not valid, or not from the label holder")
         outcome = Outcome.read(text.decode(), [*self.config.parties, SERVER])
+        # Not ended here yet: the holder sends it again.
         if self._then is None:
             request.drop()
             return
@@ -323,9 +342,12 @@ def farthest_first(config: BundleConfig) -> list[list[str]]:
     graph.add_nodes_from(config.parties)
     links = nx.single_source_shortest_path_length(graph, config.name)
     others = [name for name in config.parties if name != config.name]
+    # Without a path to it, a party counts as farther than any other.
     far = {name: links.get(name, len(others) + 1) for name in others}
-    groups = [
-        [name for name in others if far[name] == one]
-        for one in sorted(set(far.values()), reverse=True)
-    ]
-    return [*groups, *([[SERVER]] if SERVER in config.peers else [])]
+    groups = []
+    for distance in sorted(set(far.values()), reverse=True):
+        groups.append([name for name in others if far[name] == distance])
+    # The server last: it relays to all.
+    if SERVER in config.peers:
+        groups.append([SERVER])
+    return groups

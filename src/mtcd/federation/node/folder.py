@@ -32,10 +32,12 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        # Before the folder is made or locked: both would follow a link.
         _refuse_links(path)
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+            # Held until the process ends, however it does: the system releases it.
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise FolderInUseError(
@@ -66,6 +68,7 @@ class RunFolder:
         """The agreed settings and the time of the agreement; None before it."""
         path = self.path / AGREED
         if path.exists():
+            # Before it is read: of another version the bytes may mean something else.
             self._check_versions()
         try:
             return Agreed.unpacked(path.read_bytes()), path.stat().st_mtime
@@ -79,6 +82,7 @@ class RunFolder:
     def agree(self, agreed: Agreed) -> float:
         """Write the agreed settings; returns the time."""
         versions = json.dumps(VERSIONS).encode()
+        # The versions first: a folder with an agreement says by which version it is.
         write_files(self.path, {WRITTEN_BY: versions, AGREED: agreed.packed()}, private=True)
         return time()
 
@@ -101,6 +105,7 @@ class RunFolder:
                 f"it with mtcd {written['mtcd']}, or start all parties with the new version, new "
                 "bundles and new folders (--out)."
             )
+        # The same protocol and journal: this version goes on with it, and says so.
         if written != VERSIONS:
             write_files(self.path, {WRITTEN_BY: json.dumps(VERSIONS).encode()}, private=True)
 
@@ -118,6 +123,7 @@ class RunFolder:
 
     def confirm(self, confirmed: set[str]) -> None:
         """Write the parties that have confirmed the start of the run."""
+        # Sorted, so that the same parties are the same file.
         write_files(self.path, {CONFIRMED: json.dumps(sorted(confirmed)).encode()}, private=True)
 
     def final_check(self) -> tuple[bool, set[str]] | None:
@@ -141,7 +147,7 @@ class RunFolder:
         write_files(self.path, {FINAL_CHECK: content.encode()}, private=True)
 
     def close(self) -> None:
-        """Release the lock."""
+        """Release the lock, so that another process may continue this run."""
         os.close(self._lock)
 
 

@@ -47,7 +47,7 @@ WORDS = {
 """Reasons for which connections are refused, for people."""
 
 
-class Request:
+class IncomingRequest:
     """A request of a member, to be answered or dropped once, now or later. Its sender is notified
     of a drop.
 
@@ -116,7 +116,7 @@ class Link:
         self,
         bundle: Credentials,
         loop: Loop,
-        on_request: Callable[[Request], None],
+        on_request: Callable[[IncomingRequest], None],
         on_change: Callable[[str, bool], None],
         counters: Counters,
     ) -> None:
@@ -138,6 +138,7 @@ class Link:
 
     def post(self, to: str, kind: str, body: bytes, done: Done) -> None:
         """Send a request to a peer; ``done`` gets the answer."""
+        # Of strangers nothing is known, and the operator may not be called.
         connection = self._connections.get(to) if to in self.peers else None
         if connection is not None and len(body) > self._all.longest:
             self._say_too_long(f"A message to {to} ({kind})", to, kind, body)
@@ -154,6 +155,7 @@ class Link:
     def query(self, to: str, kind: str, done: Done, seconds: float) -> None:
         """Send a request without content, and wait for the answer no longer than so many
         seconds."""
+        # Taken by the first of answer and timer; the other finds nothing.
         waiting = [done]
 
         def answered(answer: bytes | None) -> None:
@@ -198,7 +200,7 @@ class Link:
         self.loop.call(partial(self._lost, connection))
 
     def arrived(self, connection: Connection, frame: Frame) -> None:
-        """Handle a frame."""
+        """Handle a frame in the thread of the loop: called in that of the connections."""
         self.loop.call(partial(self._arrived, connection, frame))
 
     def refused(self, refused: dict[str, Refused]) -> None:
@@ -216,16 +218,19 @@ class Link:
         peer = connection.peer
         self._connections[peer] = connection
         if peer in self.peers:
+            # Up only now: the handshake has shown whose connection it is.
             self.up.add(peer)
             self._on_change(peer, True)
 
     def _lost(self, connection: Connection) -> None:
         peer = connection.peer
+        # An older connection, which a newer one has replaced: the peer is not lost.
         if self._connections.get(peer) is not connection:
             return
         del self._connections[peer]
         if peer in self.peers:
             self.up.discard(peer)
+            # Emptied first: what is called below may ask the peer again.
             unanswered, self._open[peer] = self._open[peer], {}
             for done in unanswered.values():
                 done(None)
@@ -238,7 +243,7 @@ class Link:
                 self._counters.received_bytes[peer] += len(frame.body)
             if frame.what == REQUEST:
                 reply = partial(self._answer, connection, frame.number)
-                request = Request(peer, frame.kind, frame.body, reply)
+                request = IncomingRequest(peer, frame.kind, frame.body, reply)
                 if peer == OPERATOR and not frame.kind.startswith(f"{CONTROL}/"):
                     request.drop()
                 else:
@@ -246,6 +251,7 @@ class Link:
             elif (done := self._open.get(peer, {}).pop(frame.number, None)) is not None:
                 done(bytes(frame.body) or None)
         finally:
+            # Whatever happened: the connection reads on only when its frames are done with.
             connection.handled(frame)
 
     def _refused(self, refused: dict[str, Refused]) -> None:
@@ -274,6 +280,7 @@ def _open_connections(bundle: Credentials, link: Link) -> Connections:
                 bundle, link.opened, link.lost, link.arrived, link.refused, link.receiving
             )
         except OSError as error:
+            # Other errors do not pass by waiting.
             in_use = error.errno == errno.EADDRINUSE
             if not in_use or monotonic() > give_up:
                 raise _cannot_open(bundle, error) from None
@@ -283,7 +290,9 @@ def _open_connections(bundle: Credentials, link: Link) -> Connections:
 
 def _cannot_open(bundle: Credentials, error: OSError) -> MtcdError:
     where = bundle.config.listen or bundle.config.address
-    what = "cannot open its connections" if where is None else f"cannot listen on {where}"
+    what = "cannot open its connections"
+    if where is not None:
+        what = f"cannot listen on {where}"
     advice = ""
     if error.errno == errno.EADDRINUSE:
         advice = " Stop this party if it is running already, or another program that uses the port."
@@ -293,6 +302,7 @@ def _cannot_open(bundle: Credentials, error: OSError) -> MtcdError:
 
 
 Connect = Callable[
-    [Credentials, Loop, Callable[[Request], None], Callable[[str, bool], None], Counters], Link
+    [Credentials, Loop, Callable[[IncomingRequest], None], Callable[[str, bool], None], Counters],
+    Link,
 ]
 """Makes the links of a party, with the arguments of ``Link``."""

@@ -32,14 +32,15 @@ def entry_of(record: logging.LogRecord) -> dict[str, Any]:
     """An event of a party as a dictionary: time, level, party, event, its sentence and its
     facts."""
     text = record.getMessage()
-    return {
+    entry: dict[str, Any] = {
         "time": _time(record),
         "level": record.levelname.lower(),
         "party": getattr(record, "party", ""),
         "event": getattr(record, "event", record.name),
-        **({"text": text} if text else {}),
-        **getattr(record, "facts", {}),
     }
+    if text:
+        entry["text"] = text
+    return entry | getattr(record, "facts", {})
 
 
 class JsonLines(logging.Formatter):
@@ -89,12 +90,14 @@ class LogFile(RotatingFileHandler):
         self.setFormatter(JsonLines())
 
     def _open(self) -> TextIOWrapper:
+        # Its mode from the start: a file that is made readable and changed later was readable.
         descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         return os.fdopen(descriptor, "a", encoding="utf-8")
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         """Say once that events are lost; other errors are mistakes in the code."""
         error = sys.exception()
+        # An error in the code must not pass for a full disk.
         if not isinstance(error, OSError):
             raise
         if self._tell is not None and not self._failed:
@@ -146,7 +149,9 @@ def in_words(kind: str) -> str:
     >>> in_words("align"), in_words("envelope"), in_words("message")
     ('a request to align samples', 'an envelope', 'a message')
     """
-    article = "an" if kind[:1].lower() in "aeio" else "a"
+    article = "a"
+    if kind[:1].lower() in "aeio":
+        article = "an"
     return REQUESTS.get(kind, f"{article} {kind}")
 
 
@@ -174,13 +179,18 @@ class Log:
         # of this object, not of all of the process
         self._logger = logging.Logger(f"{LOGGER}.{party}", DEBUG)
         self._logger.parent = logging.getLogger(LOGGER)
-        screen = [Screen(show)] if show is not None else []
-        for handler in [self._tail, *screen, *([LogFile(path, show)] if path is not None else [])]:
+        handlers: list[logging.Handler] = [self._tail]
+        if show is not None:
+            handlers.append(Screen(show))
+        if path is not None:
+            handlers.append(LogFile(path, show))
+        for handler in handlers:
             self._logger.addHandler(handler)
 
     @property
     def tail(self) -> deque[dict[str, Any]]:
-        """The last events."""
+        """The last events, oldest first: what ``mtcd federation status`` shows without reading the
+        file."""
         return self._tail.entries
 
     def say(self, event: str, sentence: str = "", **facts: Any) -> None:
@@ -198,15 +208,17 @@ class Log:
     ) -> None:
         """Log the first ``often`` events of a kind, then at powers of two; ``times`` is their
         count."""
+        # Bounded: others choose the texts of refusals, and could invent new ones for ever.
         if kind not in self._counts and len(self._counts) >= KINDS:
             kind = kind[:2]
         self._counts[kind] += 1
         times = self._counts[kind]
+        # Powers of two: what goes on for days is still seen, in a handful of lines.
         if times <= often or times & (times - 1) == 0:
             self.say(kind[0], sentence, times=times, **facts)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file, if there is one; later events reach the screen and the tail only."""
         for handler in list(self._logger.handlers):
             if isinstance(handler, LogFile):
                 self._logger.removeHandler(handler)

@@ -46,6 +46,7 @@ class Loop:
 
     def later(self, seconds: float, act: Action) -> None:
         """Run an action after a delay; only from the loop's own thread."""
+        # The count keeps actions of one moment in order, and is compared before them.
         heapq.heappush(self._timers, (self.now() + seconds, next(self._count), act))
 
     def drop_timers(self) -> None:
@@ -67,23 +68,27 @@ class Loop:
         def run() -> None:
             try:
                 found = job()
+            # An interrupt too: it came while this thread ran.
             except BaseException as error:  # raised again in the loop
                 known = failed if isinstance(error, MtcdError) else None
                 self.call(partial(known or _raise, error))  # type: ignore[arg-type]
             else:
                 self.call(lambda: then(found))
 
+        # A daemon: a party that ends does not wait for a job that nobody needs.
         Thread(target=run, daemon=True).start()
 
     def stop(self) -> None:
         """Let ``run`` return after the current action; from any thread."""
         self._stopped = True
+        # Wakes a loop that waits.
         self._queue.put(lambda: None)
 
     def run(self) -> None:
         """Run until stopped, or until an action raises an error."""
         while not self._stopped:
             self._next()()
+            # After every action: a busy queue must not hold up what is due.
             while self._timers and self._timers[0][0] <= self.now() and not self._stopped:
                 heapq.heappop(self._timers)[2]()
 

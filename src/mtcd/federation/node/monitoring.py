@@ -48,8 +48,11 @@ class Measured:
     labels: tuple[str, ...] = ()
 
     def family(self, node: Node) -> Metric:
-        """Its values now."""
-        make = CounterMetricFamily if self.name.endswith("_total") else GaugeMetricFamily
+        """The metric with its values of this moment, one for each set of labels, as Prometheus
+        reads it."""
+        make: type[CounterMetricFamily] | type[GaugeMetricFamily] = GaugeMetricFamily
+        if self.name.endswith("_total"):
+            make = CounterMetricFamily
         family = make(self.name, self.text, labels=self.labels)
         for labels, value in self.read(node):
             family.add_metric(labels, value)
@@ -66,7 +69,10 @@ def _by_label(values: dict[str, int]) -> Samples:
 
 def _party(node: Node) -> Samples:
     config = node.bundle.config
-    return [((config.federation, config.name, "server" if config.is_server else "party"), 1)]
+    role = "party"
+    if config.is_server:
+        role = "server"
+    return [((config.federation, config.name, role), 1)]
 
 
 def _phase(node: Node) -> Samples:
@@ -80,21 +86,32 @@ def _run(node: Node) -> Samples:
     trainer = node.trainer
     if trainer is None:
         return []
+    # One series for each status: the old one ends when the run does.
+    status = "running"
     ended = trainer.reliable.ended
-    return [((trainer.run, "running" if ended is None else ended.status), 1)]
+    if ended is not None:
+        status = ended.status
+    return [((trainer.run, status), 1)]
 
 
 def _hops(node: Node) -> Samples:
-    return _one(0 if node.trainer is None else node.trainer.reliable.ledger.hops)
+    if node.trainer is None:
+        return _one(0)
+    return _one(node.trainer.reliable.ledger.hops)
 
 
 def _objective(node: Node) -> Samples:
     watch = node.watch
-    return [] if watch is None or not math.isfinite(watch.objective) else _one(watch.objective)
+    # Absent, not 0 or NaN: an alarm on the objective must not fire on what nobody knows.
+    if watch is None or not math.isfinite(watch.objective):
+        return []
+    return _one(watch.objective)
 
 
 def _token_ages(node: Node) -> Samples:
-    tokens = [] if node.watch is None else node.watch.tokens()
+    if node.watch is None:
+        return []
+    tokens = node.watch.tokens()
     return [((str(token["token"]),), token["seconds_ago"]) for token in tokens]
 
 
@@ -210,6 +227,7 @@ class PartyCollector(Collector):
     def _commits(self) -> Metric:
         commits = self._node.rpc.counters.commits
         bounds = [*(str(bound) for bound in commits.bounds), "+Inf"]
+        # Prometheus counts cumulatively: each bucket with all below it.
         buckets = list(zip(bounds, accumulate(commits.counts), strict=True))
         family = HistogramMetricFamily(COMMITS, COMMITS_TEXT)
         family.add_metric((), buckets, commits.seconds)
@@ -234,21 +252,28 @@ class Monitoring(Closing):
         self._node: Node | None = None
         self._registry = CollectorRegistry()
         ProcessCollector(registry=self._registry)
-        local = f"127.0.0.1:{address}" if address.isdecimal() else address
+        local = address
+        if address.isdecimal():
+            local = f"127.0.0.1:{address}"
         self._server = WebServer(local, self._answer, "Metrics and health")
         self._server.start()
 
     @property
     def url(self) -> str:
         """The address, for people."""
-        host = f"[{self._server.host}]" if ":" in self._server.host else self._server.host
+        # The colons of an IPv6 address would be taken for that of the port.
+        host = self._server.host
+        if ":" in host:
+            host = f"[{host}]"
         return f"http://{host}:{self._server.port}"
 
     def watch(self, node: Node) -> None:
         """Tell about this node from now on; before, the process is starting."""
         self._registry.register(PartyCollector(node))
         self._node = node
-        seen = "" if self._server.is_local else f" {SEEN_BY_OTHERS}"
+        seen = f" {SEEN_BY_OTHERS}"
+        if self._server.is_local:
+            seen = ""
         node.log.say(
             "monitoring", f"Metrics and health are at {self.url}/metrics and /healthz.{seen}"
         )
@@ -263,6 +288,7 @@ class Monitoring(Closing):
                 "reason": STARTING,
                 **facts,
             }
+        # The loop marks each turn; this thread only reads.
         age = node.loop.now() - node.loop.turned
         link = node.rpc.link
         facts |= {
@@ -283,6 +309,7 @@ class Monitoring(Closing):
         self._server.close()
 
     def _answer(self, path: str, headers: Message) -> Answer:
+        # A page of another site may have pointed its name at this machine.
         if self._server.is_local and not names_this_machine(headers):
             return NOTHING
         if path == "/metrics":

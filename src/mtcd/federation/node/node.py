@@ -24,7 +24,7 @@ from mtcd.federation.node.control import answer_operator
 from mtcd.federation.node.ending import Ending
 from mtcd.federation.node.final_check import FinalCheck
 from mtcd.federation.node.folder import RunFolder
-from mtcd.federation.node.link import Connect, Link, Request
+from mtcd.federation.node.link import Connect, IncomingRequest, Link
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.opening import Agreed, OpeningFollower, OpeningLeader
@@ -116,6 +116,7 @@ class Node(Ending):
 
     def _begin(self) -> None:
         config = self.bundle.config
+        # The number is the place in the file of the federation, which is the same at all parties.
         leads = config.name == config.labels.held_by
         if leads:
             confirmed = _Confirmed(self.folder)
@@ -129,7 +130,10 @@ class Node(Ending):
                 confirmed,
             )
         else:
-            part = None if config.is_server else self.participant
+            part: Participant | None = self.participant
+            # The server has no samples to align.
+            if config.is_server:
+                part = None
             self.following = OpeningFollower(self.rpc, self.bundle, part, self.log, self._agree)
         known = self.folder.agreed()
         if known is not None:
@@ -168,11 +172,10 @@ class Node(Ending):
         network = self.bundle.config.network
 
         def make() -> ReliableParty:
-            parties = (
-                self.participant.role(agreed, self.log).parties
-                if self.trainer is not None
-                else role.parties
-            )
+            # Made anew after a message that could not be processed: the first ones were changed.
+            parties = role.parties
+            if self.trainer is not None:
+                parties = self.participant.role(agreed, self.log).parties
             certify(parties, self.number, self.rpc.seal, self.bundle.config, agreed.run)
             reliable = make_reliable_party(self.number, parties, journal, network)
             reliable.limit, reliable.judge = (
@@ -196,16 +199,19 @@ class Node(Ending):
             self.log.say("note", note)
         if self.leading is None:
             self._go()
+        # With one opener it starts last, when all others can receive.
         first = {self.trainer.names[message.sender] for message in role.parties.opening}
-        return first.pop() if len(first) == 1 else None
+        if len(first) != 1:
+            return None
+        return first.pop()
 
     def _go(self) -> None:
         assert self.agreed is not None
         assert self.trainer is not None
-        over = self.trainer.reliable.ended is not None
-        self.log.say(
-            "training", "The run has ended already." if over else "Training.", run=self.agreed.run
-        )
+        opens = "Training."
+        if self.trainer.reliable.ended is not None:
+            opens = "The run has ended already."
+        self.log.say("training", opens, run=self.agreed.run)
         if self.report is None:
             self.trainer.go()
         else:  # after the leader has received this party's confirmation
@@ -243,7 +249,7 @@ class Node(Ending):
             )
             self.log.throttled(("unreached", *missing), sentence, often=1, missing=missing)
 
-    def _too_early(self, request: Request) -> None:
+    def _too_early(self, request: IncomingRequest) -> None:
         """Drop a message of a training that has not begun here: soon it will, unless this party
         lost its folder."""
         if not request.direct:
@@ -253,27 +259,24 @@ class Node(Ending):
 
     def waits_for(self) -> list[str]:
         """The parties for which this one waits."""
-        if self.trainer is not None and not (
-            self.leading is not None and self.rpc_client.waits_for
-        ):
-            names, ended = self.trainer.names, self.trainer.reliable.ended is not None
-            return (
-                []
-                if ended
-                else sorted(names[number] for number in self.trainer.reliable.policy.waits_for)
-            )
-        return (
-            sorted(self.rpc_client.waits_for)
-            if self.leading is not None
-            else [self.bundle.config.labels.held_by]
-        )
+        starts_others = self.leading is not None and bool(self.rpc_client.waits_for)
+        if self.trainer is not None and not starts_others:
+            reliable, names = self.trainer.reliable, self.trainer.names
+            if reliable.ended is not None:
+                return []
+            return sorted(names[number] for number in reliable.policy.waits_for)
+        if self.leading is not None:
+            return sorted(self.rpc_client.waits_for)
+        return [self.bundle.config.labels.held_by]
 
     @property
     def phase(self) -> str:
         """One of ``PHASES``: what this party does now."""
         if self.trainer is None:
             return OPENING
-        return TRAINING if self.trainer.reliable.ended is None else ENDED
+        if self.trainer.reliable.ended is None:
+            return TRAINING
+        return ENDED
 
     def _changed(self, name: str, up: bool) -> None:
         if up:
@@ -310,6 +313,7 @@ class Node(Ending):
         upload."""
         assert self.watch is not None
         if isinstance(payload, Token):
+            # Before the token is processed, as the visit changes it.
             self.watch.visited(payload)
             self._watch(payload)
         elif payload.rounds_ended is not None:

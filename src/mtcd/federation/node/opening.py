@@ -34,7 +34,7 @@ from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.aligning import AlignmentFollower, AlignmentLeader, Samples, agreed_rows
 from mtcd.federation.node.chunks import unwrap, wrap
-from mtcd.federation.node.link import Request
+from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.node.log import Log, tidy
 from mtcd.federation.node.refusal import UnableError
 from mtcd.federation.node.rpc import NOT_KNOWN, Rpc
@@ -57,6 +57,7 @@ LATEST_SECONDS = 253_402_300_800.0
 
 def facts_of(config: BundleConfig) -> bytes:
     """What a member says of itself: its clock and its versions."""
+    # Asked at each check: a package may be updated while this process waits.
     packages = {name: package_version(name) for name in needed_packages(config)}
     return json.dumps({"time": time(), "mtcd": VERSION, "packages": packages}).encode()
 
@@ -73,7 +74,8 @@ class OpeningCheck:
         the loop."""
         config = self.config
         others = [name for name in config.parties if name != config.name]
-        others += [SERVER] if SERVER in config.peers else []
+        if SERVER in config.peers:
+            others.append(SERVER)
 
         def answered(answers: Answers) -> None:
             for name, answer in answers.items():
@@ -81,6 +83,7 @@ class OpeningCheck:
             then()
 
         def arrived(name: str) -> None:
+            # The moment of arrival: the comparison comes when all are there.
             self._arrived[name] = time()
 
         self.rpc_client.ask(CHECK, dict.fromkeys(others, body), answered, arrived, _refused)
@@ -91,11 +94,14 @@ class OpeningCheck:
             return
         apart = facts["time"] - arrived
         if abs(apart) > MOST_SECONDS_APART:
+            side = "behind"
+            if apart > 0:
+                side = "ahead of"
             raise UnableError(
                 name,
-                f"Its clock is {_duration(abs(apart))} {'ahead of' if apart > 0 else 'behind'} "
-                f"that of {self.config.name}, and {_duration(MOST_SECONDS_APART)} are allowed: set "
-                "the clocks of both hosts, for example with NTP.",
+                f"Its clock is {_duration(abs(apart))} {side} that of {self.config.name}, and "
+                f"{_duration(MOST_SECONDS_APART)} are allowed: set the clocks of both hosts, for "
+                "example with NTP.",
             )
         if abs(apart) > NOTED_SECONDS_APART:
             self.log.say(
@@ -110,11 +116,11 @@ class OpeningCheck:
             **{one: package_version(one) for one in needed_packages(self.config)},
         }
         theirs = {"mtcd": version, **packages}
-        other = [
-            f"{one} {theirs[one]} (here {own[one]})"
-            for one in own
-            if theirs.get(one) not in (None, own[one])
-        ]
+        other = []
+        for one, here in own.items():
+            there = theirs.get(one)
+            if there not in (None, here):
+                other.append(f"{one} {there} (here {here})")
         if other:
             self.log.say(
                 "note",
@@ -135,8 +141,10 @@ def _read(name: str, answer: bytes) -> dict[str, Any] | None:
     """The facts of a member; None if it is of an older version."""
     if answer == OLDER:
         return None
+    facts: Any = None
     try:
-        facts: Any = json.loads(answer) if len(answer) <= LONGEST_BYTES else None
+        if len(answer) <= LONGEST_BYTES:
+            facts = json.loads(answer)
         when, version, packages = (facts[key] for key in ("time", "mtcd", "packages"))
     except (ValueError, KeyError, TypeError, RecursionError):
         raise _not_readable(name) from None
@@ -145,10 +153,11 @@ def _read(name: str, answer: bytes) -> dict[str, Any] | None:
     number = type(when) in (int, float) and 0 <= when < LATEST_SECONDS
     if not usual or not number or len(packages) > MOST_PACKAGES:
         raise _not_readable(name)
-    known = {
-        str(one): None if there is None else tidy(str(there))[:40]
-        for one, there in packages.items()
-    }
+    known: dict[str, str | None] = {}
+    for one, there in packages.items():
+        known[str(one)] = None
+        if there is not None:
+            known[str(one)] = tidy(str(there))[:40]
     return {"time": float(when), "mtcd": tidy(version)[:40], "packages": known}
 
 
@@ -167,7 +176,9 @@ def _duration(seconds: float) -> str:
     """
     if seconds < 120:
         return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"
 
 
 PURPOSE = "training"
@@ -177,7 +188,7 @@ WireError."""
 WHICH = "which"
 
 
-class Part(Samples, Protocol):
+class OpeningPart(Samples, Protocol):
     """A participant during the opening."""
 
     def labels_for_facts(self, rows: Sequence[int]) -> bytes:
@@ -203,12 +214,14 @@ class Agreed:
     announcement: bytes
 
     def packed(self) -> bytes:
-        """Encode to bytes."""
+        """The bytes for the followers, and for the run folder, from which a restarted party goes
+        on."""
         return wrap({"run": self.run, "told": self.settings}, self.labels, self.announcement)
 
     @staticmethod
     def unpacked(data: bytes) -> Agreed:
-        """Decode and check."""
+        """Read the bytes of a leader; a ``WireError`` says which part is not as a leader writes
+        it."""
         head, (labels, announcement) = unwrap(data, ("run", "told"), 2)
         run = head["run"]
         if (
@@ -227,7 +240,12 @@ class OpeningFollower:
     agreement."""
 
     def __init__(
-        self, rpc: Rpc, bundle: Bundle, part: Part | None, log: Log, start: Callable[[Agreed], Any]
+        self,
+        rpc: Rpc,
+        bundle: Bundle,
+        part: OpeningPart | None,
+        log: Log,
+        start: Callable[[Agreed], Any],
     ) -> None:
         self.rpc, self.bundle, self.part, self.start = rpc, bundle, part, start
         self.agreed: Agreed | None = None
@@ -241,11 +259,11 @@ class OpeningFollower:
         if part is not None:
             rpc.on("prepare", self._prepare)
 
-    def _answer_check(self, request: Request) -> None:
+    def _answer_check(self, request: IncomingRequest) -> None:
         self.alignment.read(request, 0)
         request.answer(facts_of(self.bundle.config))
 
-    def _prepare(self, request: Request) -> None:
+    def _prepare(self, request: IncomingRequest) -> None:
         _, (announcement, *labels) = self.alignment.read(request, 1, more=1)
         assert self.part is not None
         rows = self.alignment.rows(announcement)
@@ -256,9 +274,10 @@ class OpeningFollower:
             return
         request.answer(facts)
 
-    def _start(self, request: Request) -> None:
+    def _start(self, request: IncomingRequest) -> None:
         _, (packed,) = self.alignment.read(request, 1)
         agreed = Agreed.unpacked(packed)
+        # A party of a run that goes on must not be drawn into another one.
         if self.agreed is not None and self.agreed.run != agreed.run:
             raise ConfigError(
                 f"{self.bundle.config.name} is in another run: to take part in a new run, start it "
@@ -281,9 +300,10 @@ class OpeningFollower:
             self.agreed = agreed
         request.answer()
 
-    def _give_up(self, request: Request, error: MtcdError) -> None:
+    def _give_up(self, request: IncomingRequest, error: MtcdError) -> None:
         """End this party by an error on its own data, settings or packages: the leader would ask
         again for ever."""
+        # Dropped, not refused: the reason goes to all parties, through ``refusal.py``.
         request.drop()
         self.rpc.loop.call(lambda: _raise(error))
 
@@ -304,6 +324,7 @@ class OpeningFollower:
         may_know = party_privacy(config.privacy).shares_labels and (
             self.part is not None or SERVER in config.labels.shared_with
         )
+        # Both ways: labels that come to a party that may not know them are refused, too.
         if bool(agreed.labels) != may_know:
             raise WireError("labels", "are missing, or are not for this party")
         if self.part is not None:
@@ -324,7 +345,7 @@ class OpeningLeader:
         self,
         rpc_client: RpcClient,
         bundle: Bundle,
-        part: Part,
+        part: OpeningPart,
         log: Log,
         start: Callable[[Agreed], str | None],
         go: Callable[[], None],
@@ -349,12 +370,16 @@ class OpeningLeader:
 
     def start_others(self, agreed: Agreed, opener: str | None) -> None:
         """Start all parties that have not confirmed the start."""
+        # From now on: a follower asks for the run before it trusts a relayed start.
         self.rpc_client.rpc.on(WHICH, lambda request: request.answer(agreed.run.encode()))
 
         def ready(answers: Answers) -> None:
             self.go()
             if opener == SERVER:
-                labels = agreed.labels if SERVER in self.bundle.config.labels.shared_with else b""
+                # The settings only; the labels if the file of the federation lets it know them.
+                labels = b""
+                if SERVER in self.bundle.config.labels.shared_with:
+                    labels = agreed.labels
                 self._request_start([SERVER], Agreed(agreed.run, agreed.settings, labels, b""))
             elif opener in self.leader.others:
                 self._request_start([opener], agreed)
@@ -379,12 +404,14 @@ class OpeningLeader:
 
         def answered(answers: Answers) -> None:
             settings, labels = self.part.resolve(rows, {**own, **answers})
+            # Random: a replayed start of an earlier run has another number.
             agreed = Agreed(secrets.token_hex(8), settings, labels, announcement)
             self.start_others(agreed, self.start(agreed))
 
-        body = (
-            self.leader.wrapped(announcement, early) if early else self.leader.wrapped(announcement)
-        )
+        parts = [announcement]
+        if early:
+            parts.append(early)
+        body = self.leader.wrapped(*parts)
         bodies = dict.fromkeys(self.leader.others, body)
         self.rpc_client.ask("prepare", bodies, answered)
 

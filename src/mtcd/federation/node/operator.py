@@ -18,7 +18,7 @@ from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.federation.credentials.credentials import Credentials
 from mtcd.federation.names import OPERATOR
 from mtcd.federation.node.counters import Counters
-from mtcd.federation.node.link import NO, OK, Link, Request
+from mtcd.federation.node.link import NO, OK, IncomingRequest, Link
 from mtcd.federation.node.log import tidy
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.transport import CONTROL
@@ -67,8 +67,13 @@ class Operator:
     def __init__(self, bundle: Credentials) -> None:
         self.bundle, self.loop = bundle, Loop()
         self.link = Link(
-            bundle, self.loop, Request.drop, lambda name, here: None, Counters(bundle.config.peers)
+            bundle,
+            self.loop,
+            IncomingRequest.drop,
+            lambda name, here: None,
+            Counters(bundle.config.peers),
         )
+        # A thread of its own: the command reads answers while connections come and go.
         Thread(target=self.loop.run, daemon=True).start()
 
     def __enter__(self) -> Operator:
@@ -88,6 +93,7 @@ class Operator:
         asking = _Asking(self, kind, timeouts)
         self.loop.call(asking.begin)
         asking.complete.wait()
+        # In the order of the file, whoever answered first.
         return {
             name: asking.answers[name]
             for name in self.bundle.config.peers
@@ -111,14 +117,15 @@ class _Asking:
         self.complete = Event()
 
     def begin(self) -> None:
-        """Ask everybody."""
+        """Send the request to all parties that are connected, and wait for others until their time
+        is over."""
         self.began = self.loop.now()
-        self.until = {
-            name: self.began
-            if self.bundle.config.peers[name].address is None  # it dials out only
-            else self.began + self.timeouts.connection
-            for name in self.link.peers
-        }
+        self.until: dict[str, float] = {}
+        for name in self.link.peers:
+            self.until[name] = self.began
+            # A party without an address dials out only: it cannot be waited for.
+            if self.bundle.config.peers[name].address is not None:
+                self.until[name] += self.timeouts.connection
         if not self.until:
             self.complete.set()
         for name in self.until:
@@ -135,14 +142,19 @@ class _Asking:
         """Wait longer for a party that accepts a connection, and no more for one that refuses."""
         reached = self.link.reached.get(name)
         if reached is not None:
-            self.until[name] = self.began + (self.timeouts.answer if reached else 0.0)
+            self.until[name] = self.began
+            if reached:
+                self.until[name] += self.timeouts.answer
 
     def _answered(self, name: str, answer: bytes | None) -> None:
         self._judge(name)
+        # Lost with a connection, perhaps; as long as there is time, it is asked again.
         if answer is None and self.loop.now() < self.until[name]:
             self.loop.later(RETRY_SECONDS, lambda: self._ask(name))
             return
-        self.answers[name] = None if answer is None else _read(answer)
+        self.answers[name] = None
+        if answer is not None:
+            self.answers[name] = _read(answer)
         if len(self.answers) == len(self.until):
             self.complete.set()
 
@@ -150,7 +162,9 @@ class _Asking:
 def _read(answer: bytes) -> Any:
     if answer[:1] == NO:
         return MtcdError(tidy(answer[1:].decode(errors="replace")))
+    if answer[:1] != OK:
+        return None
     try:
-        return json.loads(answer[1:]) if answer[:1] == OK else None
+        return json.loads(answer[1:])
     except (ValueError, RecursionError):
         return None

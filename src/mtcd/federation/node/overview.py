@@ -55,7 +55,7 @@ class TokenPlace(BaseModel):
     seconds_ago: FiniteFloat = 0.0
 
 
-class Training(BaseModel):
+class TrainingStatus(BaseModel):
     """The status of a party during or after training."""
 
     run: Text
@@ -110,7 +110,7 @@ def read_status(answer: Any) -> dict[str, Any] | None:
     try:
         status: dict[str, Any] = PartyStatus.model_validate(answer).model_dump()
         if status["phase"] != "opening":
-            status |= Training.model_validate(answer).model_dump()
+            status |= TrainingStatus.model_validate(answer).model_dump()
             # raises if the ledger is not that of a party
             Ledger.total([Ledger(**status["ledger"])]).messages("sent")
         return status
@@ -152,8 +152,12 @@ def in_words(one: Mapping[str, Any]) -> str:
     """The phase of a party in words: how its run ended, or how far its alignment is."""
     if one["phase"] in LEFT:
         when = datetime.fromisoformat(one["time"])
-        day = "" if when.date() == datetime.now(UTC).date() else f"{when:%Y-%m-%d} "
-        why = f" ({one['ended']})" if one["ended"] not in ("", one["phase"]) else ""
+        day = ""
+        if when.date() != datetime.now(UTC).date():
+            day = f"{when:%Y-%m-%d} "
+        why = ""
+        if one["ended"] not in ("", one["phase"]):
+            why = f" ({one['ended']})"
         return f"{one['phase']} {day}{when:%H:%M} UTC{why}"
     if one["phase"] == NOT_REACHED:
         return _absence(one)
@@ -184,7 +188,9 @@ def _absence(one: Mapping[str, Any]) -> str:
 
 def _clock(when: datetime) -> str:
     """A time in UTC, with its day if that is not today."""
-    day = "" if when.date() == datetime.now(UTC).date() else f"{when:%Y-%m-%d} "
+    day = ""
+    if when.date() != datetime.now(UTC).date():
+        day = f"{when:%Y-%m-%d} "
     return f"{day}{when:%H:%M:%S} UTC"
 
 
@@ -195,6 +201,7 @@ def learn_statuses(known: ExitStatuses, answers: Mapping[str, Any]) -> None:
     Words of runs in which nobody is any more are dropped, unless nobody answers.
     """
     brought = [read_statuses(answer) for answer in answers.values()]
+    # Runs of which nobody speaks any more; without answers nothing is known of them.
     if brought:
         known.keep_runs({run for run, _ in brought})
     for run, statuses in brought:
@@ -243,13 +250,13 @@ def summarise(
     """
     now = datetime.now(UTC)
     checked = {name: read_status(answer) for name, answer in answers.items()}
+    # Of the last overview only ends are kept: what else a party said has changed since.
     reported = {name: one for name, one in before.items() if one["phase"] == ENDED}
     reported |= {name: one for name, one in checked.items() if one is not None}
-    silent = {
-        name: one
-        for name, one in statuses.items()
-        if name not in answers and one.outcome != RUNNING
-    }
+    silent = {}
+    for name, status in statuses.items():
+        if name not in answers and status.outcome != RUNNING:
+            silent[name] = status
     ended = {name for one in reported.values() for name in one.get("heard_end", ())}
     trained = [one for one in reported.values() if "ledger" in one]
     ledger = Ledger.total(Ledger(**one["ledger"]) for one in trained)
@@ -258,6 +265,7 @@ def summarise(
     known = [one for one in trained if one.get("objective") is not None]
     parties: dict[str, Any] = {}
     for name in config.peers:
+        # An exit status is the last that a party says; its reports before are older.
         if name in silent:
             parties[name] = _last(silent[name], reported.get(name, {}))
         elif name in reported:
@@ -266,25 +274,28 @@ def summarise(
             parties[name] = {"phase": _silent(name, answers, ended)}
             if parties[name]["phase"] == NOT_REACHED:
                 parties[name] |= _seen_by_others(name, checked, before)
+            # It cannot be called, so that it is not missing if others have a connection to it.
             if "linked" in parties[name] and config.peers[name].address is None:
                 parties[name]["dials_out"] = True
         if checked.get(name) is not None:
             parties[name] = {**parties[name], "answered": now.isoformat(timespec="seconds")}
+    iteration = None
+    if latest is not None:
+        iteration = latest["iteration"]
+    ended_as = next((one["ended"] for one in trained if one["ended"]), None)
+    of_parties = [reported[name] for name in config.parties if name in reported]
     return {
         "federation": config.federation,
         "parties": parties,
         "tokens": _places(reported),
-        "iteration": None if latest is None else latest["iteration"],
+        "iteration": iteration,
         "syncs": max((one["syncs"] for one in trained), default=None),
         "hops": ledger.hops,
         "objective": _objective(known, silent.values()),
-        "gap": _gap(
-            [reported[name] for name in config.parties if name in reported], len(config.parties)
-        ),
+        "gap": _gap(of_parties, len(config.parties)),
         "cost": costs.total(ledger),
         "cost_per": costs.both(ledger),
-        "status": next((one["ended"] for one in trained if one["ended"]), None)
-        or _common(silent.values()),
+        "status": ended_as or _common(silent.values()),
     }
 
 
@@ -296,15 +307,18 @@ def _seen_by_others(
     if linked := sorted(other for other, one in others.items() if name in one["connected"]):
         return {"linked": linked}
 
-    moments = [
-        datetime.fromtimestamp(one["lost"][name], UTC)
-        for one in others.values()
-        if name in one["lost"]
-    ]
+    moments = []
+    for one in others.values():
+        if name in one["lost"]:
+            moments.append(datetime.fromtimestamp(one["lost"][name], UTC))
     last = before.get(name, {})
-    moments += [datetime.fromisoformat(last[key]) for key in ("answered", "since") if last.get(key)]
+    for key in ("answered", "since"):
+        if last.get(key):
+            moments.append(datetime.fromisoformat(last[key]))
     # the last moment at which anybody had a connection
-    return {"since": max(moments).isoformat(timespec="seconds")} if moments else {}
+    if not moments:
+        return {}
+    return {"since": max(moments).isoformat(timespec="seconds")}
 
 
 def _last(status: ExitStatus, reported: Mapping[str, Any]) -> dict[str, Any]:
@@ -325,24 +339,27 @@ def _objective(
     """The objective of the latest iteration at which one is known."""
     known = [(one["iteration"], one["objective"]) for one in reported]
     known += [(one.iteration or 0, one.objective) for one in statuses if one.objective is not None]
-    return max(known)[1] if known else None
+    if not known:
+        return None
+    latest: float = max(known)[1]
+    return latest
 
 
 def _common(statuses: Iterable[ExitStatus]) -> str | None:
     """The status of the end, from the exit statuses of parties that have not failed."""
-    return next(
-        (
-            one.status
-            for one in statuses
-            if one.outcome in (FINISHED, STOPPED, DIVERGED) and one.status
-        ),
-        None,
-    )
+    for one in statuses:
+        if one.outcome in (FINISHED, STOPPED, DIVERGED) and one.status:
+            return one.status
+    return None
 
 
 def _silent(name: str, answers: Mapping[str, Any], ended: set[str]) -> str:
     """The phase of a party without a valid answer."""
-    return NOT_READABLE if name in answers else ENDED if name in ended else NOT_REACHED
+    if name in answers:
+        return NOT_READABLE
+    if name in ended:
+        return ENDED
+    return NOT_REACHED
 
 
 def _gap(parties: list[dict[str, Any]], count: int) -> float | None:
@@ -350,7 +367,11 @@ def _gap(parties: list[dict[str, Any]], count: int) -> float | None:
     visits."""
     parts: list[float] = [one["gap_part"] for one in parties if one.get("gap_part") is not None]
     known = [one["objective"] for one in parties if one.get("objective")]
-    return max(sum(parts), 0.0) / abs(min(known)) if known and len(parts) == count else None
+    # A bound holds only with the parts of all.
+    if not known or len(parts) != count:
+        return None
+    bound: float = max(sum(parts), 0.0) / abs(min(known))
+    return bound
 
 
 def _places(reported: dict[str, Any]) -> dict[str, str]:
@@ -359,5 +380,6 @@ def _places(reported: dict[str, Any]) -> dict[str, str]:
     for name, one in reported.items():
         for token in one.get("tokens", []):
             seen = (token["sync"], token["hop"]), name
+            # By sync, then hop: parties report at different moments, and the latest visit counts.
             last[token["token"]] = max(last.get(token["token"], ((-1, -1), "")), seen)
     return {str(index): name for index, (_, name) in sorted(last.items())}

@@ -26,7 +26,7 @@ from mtcd.core.fixed_point import WIDE
 from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.chunks import unwrap, wrap
-from mtcd.federation.node.link import Request
+from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.node.rpc import Rpc
 from mtcd.federation.node.rpc_client import RpcClient
 from mtcd.federation.relay_encryption import Seal
@@ -62,7 +62,10 @@ def order_of(config: BundleConfig) -> list[str]:
     network allows."""
     graph = nx.Graph(config.links)
     graph.add_nodes_from(config.parties)
-    start = config.seen_by if config.seen_by in graph else config.parties[0]
+    # From the receiver outwards: the walk over the tree ends near it.
+    start = config.parties[0]
+    if config.seen_by in graph:
+        start = config.seen_by
     found = [*nx.dfs_postorder_nodes(graph, start), *config.parties]
     return [name for name in dict.fromkeys(found) if name != config.seen_by]
 
@@ -79,25 +82,30 @@ class SumContributor:
         self._seen: set[str] = set()
         rpc.on("add", self._add)
 
-    def _add(self, request: Request) -> None:
+    def _add(self, request: IncomingRequest) -> None:
         head, content = _read(request.body, self.expected, self.config)
         number, order = head["pass"], self.expected
         place = order.index(self.config.name)
-        if request.sender != (self.config.seen_by if place == 0 else order[place - 1]):
+        # The receiver for the first party; for others the one before.
+        before = self.config.seen_by
+        if place > 0:
+            before = order[place - 1]
+        if request.sender != before:
             raise WireError("sender", "is not the predecessor in the order")
+
+        # Once per pass: with two sums of one pass, their difference would be this party's part.
         if number not in self._seen:
             part = self.own()
-            sums = (
-                read_sums(
-                    content if request.sender == SERVER else self.seal.unlock(content), part.shape
-                )
-                + part
-            )
-            last = place == len(order) - 1
-            to = self.config.seen_by if last else order[place + 1]
+            if request.sender != SERVER:
+                content = self.seal.unlock(content)
+            sums = read_sums(content, part.shape) + part
+
+            kind, to = "sum", self.config.seen_by
+            if place < len(order) - 1:
+                kind, to = "add", order[place + 1]
             body = wrap(head, locked(self.seal, to, head["certificates"], sums))
             self._seen.add(number)
-            self.rpc_client.ask("sum" if last else "add", {to: body})
+            self.rpc_client.ask(kind, {to: body})
         request.answer()
 
 
@@ -133,6 +141,7 @@ class SumReceiver:
 
     def begin(self, shape: Sequence[int], certificates: Any, done: Callable[[Sums], None]) -> None:
         """Start a pass; ``done`` gets the sum of the other parties' parts."""
+        # New for each pass, as is the mask: a mask that was used twice hides only a difference.
         self._number = secrets.token_hex(8)
         count = int(np.prod(shape, dtype=np.int64))
         self._mask = np.frombuffer(secrets.token_bytes(8 * count), dtype=np.uint64).reshape(
@@ -145,14 +154,14 @@ class SumReceiver:
             "add", {first: wrap(head, locked(self.seal, first, certificates, self._mask))}
         )
 
-    def _sum(self, request: Request) -> None:
+    def _sum(self, request: IncomingRequest) -> None:
         head, content = _read(request.body, self.order, self.config)
         if request.sender != self.order[-1]:
             raise WireError("sender", "is not the last in the order")
         if head["pass"] == self._number and self._done is not None:
-            sums = read_sums(
-                content if self.seal is None else self.seal.unlock(content), self._mask.shape
-            )
+            if self.seal is not None:
+                content = self.seal.unlock(content)
+            sums = read_sums(content, self._mask.shape)
             done, self._done = self._done, None
             request.answer()
             done(sums - self._mask)
@@ -162,6 +171,7 @@ class SumReceiver:
 
 def read_sums(content: bytes, shape: Sequence[int]) -> Sums:
     """Decode sums of this shape."""
+    # Before the bytes are read: the shape is this party's own, not the sender's.
     if len(content) != 8 * int(np.prod(shape, dtype=np.int64)):
         raise WireError("sum", "is of another size")
     return np.frombuffer(content, dtype="<u8").astype(np.uint64).reshape(tuple(shape))
@@ -177,6 +187,7 @@ def _read(body: bytes, order: list[str], config: BundleConfig) -> tuple[dict[str
         or not (number.isascii() and number.isalnum())
     ):
         raise WireError("pass", "is not the id of a pass")
+    # Each party computes the order: a receiver could otherwise leave all but one out.
     if head["order"] != order:
         raise WireError("order", "is not the order that follows from the network")
     if not isinstance(certificates, dict) or certificates.keys() != set(config.parties):

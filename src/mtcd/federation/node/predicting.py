@@ -30,7 +30,7 @@ from mtcd.federation.names import SERVER
 from mtcd.federation.node.aligning import AlignmentFollower, AlignmentLeader, agreed_rows
 from mtcd.federation.node.context import NodeContext
 from mtcd.federation.node.folder import AGREED
-from mtcd.federation.node.link import Request
+from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.node.passing import (
@@ -54,7 +54,7 @@ EXIT_DELAY_SECONDS = 0.3  # for the answer to be sent
 LARGEST_SIZE = 2**30
 
 
-class NewSamples(Protocol):
+class PartySamples(Protocol):
     """New samples of a party, and its block of the model."""
 
     @property
@@ -97,7 +97,7 @@ class Predictor:
     def __init__(
         self,
         bundle: Bundle,
-        new: NewSamples | None,
+        new: PartySamples | None,
         write: Written,
         decide: Callable[[NDArray[np.float64], Any], Columns] | None,
         show: Callable[[str], None] | None,
@@ -113,15 +113,16 @@ class Predictor:
         )
         self.context = NodeContext(bundle, Log(bundle.config.name, log, show))
         rpc, rpc_client = self.context.rpc, self.context.rpc_client
-        self.leader = (
-            self.config.seen_by if self.config.seen_by != SERVER else self.config.labels.held_by
-        )
+        # Where the server learns the predictions, it has no samples to align.
+        self.leader = self.config.seen_by
+        if self.leader == SERVER:
+            self.leader = self.config.labels.held_by
         self.leads = self.config.name == self.leader
         self.rows: Sequence[int] | None = None
         self.finished = self.noted = False
-        self.receiver = (
-            SumReceiver(rpc, rpc_client, self.config) if learns_predictions(self.config) else None
-        )
+        self.receiver: SumReceiver | None = None
+        if learns_predictions(self.config):
+            self.receiver = SumReceiver(rpc, rpc_client, self.config)
         if new is not None and not learns_predictions(self.config):
             SumContributor(rpc, rpc_client, self.config, self._own_part)
         if self.leads:
@@ -132,10 +133,10 @@ class Predictor:
                 rpc, bundle, self.leader, PURPOSE + run, new, self.context.log
             )
             rpc.on("done", self._done)
-            rpc.on(
-                "collect" if new is None else "rows",
-                self._collect if new is None else self._take_rows,
-            )
+            if new is None:
+                rpc.on("collect", self._collect)
+            else:
+                rpc.on("rows", self._take_rows)
 
     def run(self) -> None:
         """Run until the predictions are written."""
@@ -148,7 +149,9 @@ class Predictor:
 
     def _say_waiting(self) -> None:
         if not self.finished:
-            waits = sorted(self.context.rpc_client.waits_for) if self.leads else [self.leader]
+            waits = [self.leader]
+            if self.leads:
+                waits = sorted(self.context.rpc_client.waits_for)
             if waits:
                 self.context.say_waiting(waits)
             self.context.loop.later(WAITING_NOTE_SECONDS, self._say_waiting)
@@ -179,36 +182,35 @@ class Predictor:
         assert self.new is not None
         assert self.rows is not None
         total = from_sums(sums + self._own_part())
-        ids = (
-            [self.new.ids[row] for row in self.rows]
-            if self.new.ids
-            else [str(row + 1) for row in self.rows]
-        )
+        # Without ids the rows count, from 1 as in a spreadsheet.
+        if self.new.ids:
+            ids = [self.new.ids[row] for row in self.rows]
+        else:
+            ids = [str(row + 1) for row in self.rows]
         self._finish(self.write(ids, self.new.decided(total)))
         self._announce_done()
 
     def _announce_done(self) -> None:
-        body, server = self.leading.wrapped(), [SERVER] if server_takes_part(self.config) else []
-        self._finish(
-            f"{self.config.seen_by} has the predictions."
-            if not learns_predictions(self.config)
-            else ""
-        )
-        bodies = dict.fromkeys([*self.leading.others, *server], body)
+        self._finish(self._who_has_them())
+        others = list(self.leading.others)
+        if server_takes_part(self.config):
+            others.append(SERVER)
+        bodies = dict.fromkeys(others, self.leading.wrapped())
         self.context.rpc_client.ask("done", bodies, lambda _: self.context.loop.stop())
 
     # The followers
 
-    def _take_rows(self, request: Request) -> None:
+    def _take_rows(self, request: IncomingRequest) -> None:
         _, (announcement,) = self.alignment.read(request, 1)
         self.rows = self.alignment.rows(announcement)
         request.answer(self._certificate())
 
-    def _collect(self, request: Request) -> None:
+    def _collect(self, request: IncomingRequest) -> None:
         head, _ = self.alignment.read(request, 0, "samples", "width", "classes", "certificates")
         for name in ("samples", "width"):
             if type(head[name]) is not int or not 1 <= head[name] < LARGEST_SIZE:
                 raise WireError(name, "is out of range")
+        # Before any memory is taken: the numbers come from another party.
         if head["samples"] * head["width"] * 8 > self.config.limits.message_mb * 2**20:
             raise WireError("samples", "are more than fit into a message")
 
@@ -220,14 +222,10 @@ class Predictor:
 
         self._start_pass((head["samples"], head["width"]), head["certificates"], received)
 
-    def _done(self, request: Request) -> None:
+    def _done(self, request: IncomingRequest) -> None:
         self.alignment.read(request, 0)
         request.answer()
-        self._finish(
-            f"{self.config.seen_by} has the predictions."
-            if not learns_predictions(self.config)
-            else ""
-        )
+        self._finish(self._who_has_them())
         self.context.loop.later(EXIT_DELAY_SECONDS, self.context.loop.stop)
 
     # All parties
@@ -235,6 +233,7 @@ class Predictor:
     def _own_part(self) -> Sums:
         assert self.new is not None
         if self.rows is None:
+            # A leader that skips the announcement would choose rows on its own.
             raise WireError("pass", "comes before the announcement of samples")
         part = to_sums(self.new.part(self.rows))
         if not self.noted:  # a pass that is restarted says nothing new
@@ -253,12 +252,19 @@ class Predictor:
     ) -> None:
         """Start a pass, and restart it at every timeout."""
         assert self.receiver is not None
+        # The timer of an earlier pass: by now the sum is there.
         if self.finished:
             return
         self.receiver.begin(shape, certificates, received)
         self.context.loop.later(
             PASS_TIMEOUT_SECONDS, lambda: self._start_pass(shape, certificates, received)
         )
+
+    def _who_has_them(self) -> str:
+        """Where the predictions are; nothing at the party that has said so with their file."""
+        if learns_predictions(self.config):
+            return ""
+        return f"{self.config.seen_by} has the predictions."
 
     def _finish(self, sentence: str) -> None:
         if not self.finished:
@@ -302,7 +308,9 @@ class New:
     def notes(self, rows: Sequence[int]) -> Sequence[str]:
         """Notes on values that are not as in the training rows."""
         preparation, frame = self.block.preparation, self._of(rows).frame
-        return [] if preparation is None or frame is None else preparation.notes_on_new(frame)
+        if preparation is None or frame is None:
+            return []
+        return preparation.notes_on_new(frame)
 
     @property
     def width(self) -> int:
@@ -320,13 +328,15 @@ class New:
     def classes(self) -> Any:
         """The classes of the labels, for a server that predicts; None if that knows them."""
         told = self.block.told_classes
-        return None if told is None else as_json(told)
+        if told is None:
+            return None
+        return as_json(told)
 
     def _of(self, rows: Sequence[int]) -> PartyTable:
         return self.table.take(rows)
 
 
-def new_samples(bundle: Bundle, run: Path, data: Path, key: str | None) -> NewSamples:
+def new_samples(bundle: Bundle, run: Path, data: Path, key: str | None) -> PartySamples:
     """A party's new samples, in the columns of the block that is in the run folder."""
     config = bundle.config
     block = party_kind(config.model).block(bundle, run)
@@ -340,7 +350,10 @@ def new_samples(bundle: Bundle, run: Path, data: Path, key: str | None) -> NewSa
 
 def _new_table(config: BundleConfig, data: Path, key: str | None, block: Block) -> PartyTable:
     """The columns of a block in a table of new samples, as they are before preparation."""
-    prepare = None if block.preparation is None else AUTO  # the columns are prepared by the block
+    # The columns as given: the block itself prepares them, as it did in training.
+    prepare = None
+    if block.preparation is not None:
+        prepare = AUTO
     return read_party_table(
         data, config.name, id_column(config, key), block.inputs, prepare=prepare
     )
@@ -365,7 +378,9 @@ def writer(config: BundleConfig, out: Path) -> Written:
     """A function that writes ids (or row numbers) and predictions, with the probabilities of
     classes or scores, to a file that only its owner can read.
     """
-    key = "row" if config.alignment == "given order" or config.is_server else "id"
+    key = "id"
+    if config.alignment == "given order" or config.is_server:
+        key = "row"
 
     def write(ids: Sequence[str], found: Columns) -> str:
         text = io.StringIO(newline="")

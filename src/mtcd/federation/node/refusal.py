@@ -18,7 +18,7 @@ from typing import Any
 from mtcd.core.errors import ConfigError, DataError, MtcdError, NotInstalledError, WireError
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.context import NodeContext
-from mtcd.federation.node.link import Request
+from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.node.log import tidy
 from mtcd.federation.node.rpc import UNABLE
 from mtcd.federation.preflight import ELSEWHERE, table_failure
@@ -37,7 +37,9 @@ class UnableError(MtcdError):
     it."""
 
     def __init__(self, party: str, reason: str, by: str | None = None) -> None:
-        said = "" if by in (None, party) else f", as {by} reports"
+        said = f", as {by} reports"
+        if by in (None, party):
+            said = ""
         super().__init__(
             f"Training has not begun, because {party} cannot take part{said}. When that is mended, "
             f"start all parties again. The reason: {reason}"
@@ -77,14 +79,16 @@ class Refusal:
         """What this party tells; None until it does."""
         self.rpc.on(UNABLE, self._receive)
 
-    def _receive(self, request: Request) -> None:
+    def _receive(self, request: IncomingRequest) -> None:
         party, reason, aware = _read(request, [*self.context.bundle.config.parties, SERVER])
         self._aware |= {request.sender, *aware}
+        # Answered even if nothing follows: the sender learns who knows, and may leave.
         request.answer(json.dumps(sorted(self._aware)).encode())
         if self._content is not None or self._heard_from is not None or self._begun():
             return
         self._heard_from = request.sender
         error = UnableError(party, reason, request.sender)
+        # In the loop, after the answer has been sent.
         self.loop.call(lambda: _raise(error))
 
     def tell(self, error: BaseException) -> None:
@@ -93,17 +97,19 @@ class Refusal:
         Called when the loop has ended by the error, while the links are open. Nothing else is done
         any more: requests are dropped, and no timer of before is due.
         """
-        me, heard = self.context.bundle.config.name, self._heard_from is not None
-        party, reason = (
-            (error.party, error.reason)
-            if isinstance(error, UnableError)
-            else (me, reason_of(error))
-        )
+        heard = self._heard_from is not None
+        party, reason = self.context.bundle.config.name, reason_of(error)
+        if isinstance(error, UnableError):
+            party, reason = error.party, error.reason
         self._content = {"party": party, "reason": reason}
+        # In this order: what ends below must neither ask nor answer anything but this.
         self.rpc.end()
         self.context.rpc_client.give_up()
         self.loop.drop_timers()
-        seconds = PASSING_SECONDS if heard else OWN_SECONDS
+        # Whoever passes it on is not the only one that tells.
+        seconds = OWN_SECONDS
+        if heard:
+            seconds = PASSING_SECONDS
         self._until = self.loop.now() + seconds
         self._alone_until = self.loop.now() + min(seconds, ALONE_SECONDS)
         self._over = False
@@ -166,13 +172,14 @@ class Refusal:
         self.rpc.ask(peer, UNABLE, body, answered, direct=True)
 
 
-def _read(request: Request, members: list[str]) -> tuple[str, str, set[str]]:
+def _read(request: IncomingRequest, members: list[str]) -> tuple[str, str, set[str]]:
     """The party that cannot take part, why, and who knows."""
     if not request.direct:
         raise WireError("kind", "is never relayed")
     content: Any = None
     with suppress(ValueError, RecursionError):
-        content = json.loads(request.body) if len(request.body) <= LONGEST_BYTES else None
+        if len(request.body) <= LONGEST_BYTES:
+            content = json.loads(request.body)
     if not isinstance(content, dict) or content.get("party") not in members:
         raise WireError("refusal", "is not that of a party")
     reason = content.get("reason")
@@ -185,12 +192,16 @@ def _names(answer: bytes | None, members: list[str]) -> set[str]:
     """The members that an answer names as aware; none in an answer that is not readable."""
     listed: Any = None
     with suppress(ValueError, RecursionError):
-        listed = json.loads(answer) if answer and len(answer) <= LONGEST_BYTES else None
+        if answer and len(answer) <= LONGEST_BYTES:
+            listed = json.loads(answer)
     return _known(listed, [*members, SERVER])
 
 
 def _known(listed: Any, members: list[str]) -> set[str]:
-    return {name for name in members if name in listed} if isinstance(listed, list) else set()
+    # Only members, whatever the list holds: names from others are looked up, never shown.
+    if not isinstance(listed, list):
+        return set()
+    return {name for name in members if name in listed}
 
 
 def _raise(error: BaseException) -> None:

@@ -37,6 +37,7 @@ def refuse(
     """
     log = Log(bundle.config.name, None, show)
     with ExitStack() as open_ones:
+        # Before the links are opened: the other process of this party would lose its own.
         if _is_busy(out, open_ones):
             return
         context = _context(bundle, log)
@@ -76,6 +77,7 @@ def _context(bundle: Bundle, log: Log) -> NodeContext | None:
     except MtcdError:
         if runs_already(bundle):
             return None
+    # Without an address of its own: what holds the port may be any program.
     calling = bundle.config.model_copy(update={"address": None, "listen": None})
     try:
         return NodeContext(replace(bundle, config=calling), log)

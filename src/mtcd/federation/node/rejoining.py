@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtcd.core.errors import JournalError, WireError
 from mtcd.federation.delivery.reliable_party import ReliableParty
-from mtcd.federation.node.link import Request
+from mtcd.federation.node.link import IncomingRequest
 from mtcd.protocol.codec.limits import MOST
 
 if TYPE_CHECKING:
@@ -57,7 +57,10 @@ class Rejoining:
             trainer.loop,
             confirmed,
         )
-        self._unconfirmed = set(trainer.names) - {trainer.reliable.number} if resumed else set()
+        # A run that begins here has sent nothing that anybody could remember.
+        self._unconfirmed: set[int] = set()
+        if resumed:
+            self._unconfirmed = set(trainer.names) - {trainer.reliable.number}
         self._asked: set[int] = set()
         self.rpc.on(COUNTS, self._receive)
 
@@ -82,6 +85,7 @@ class Rejoining:
             raise JournalError(
                 f"{name} remembers messages of {self.rpc.me} that this folder lacks. {WHAT_TO_DO}"
             )
+        # A refusal comes from a version without this request: see the head of this file.
         if answer == CURRENT or why:
             self._unconfirmed.discard(number)
             self._then()
@@ -92,7 +96,7 @@ class Rejoining:
         self._asked.discard(number)
         self.is_confirmed(number)
 
-    def _receive(self, request: Request) -> None:
+    def _receive(self, request: IncomingRequest) -> None:
         told = _read(request.body)
         if told.run != self.trainer.run:
             raise WireError("run", "is another one")
@@ -103,7 +107,10 @@ class Rejoining:
                 f"{WHAT_TO_DO}"
             )
             self.trainer.log.throttled(("older", request.sender), sentence, often=1)
-        request.answer(OLDER if lacks else CURRENT)
+        answer = CURRENT
+        if lacks:
+            answer = OLDER
+        request.answer(answer)
 
 
 def counts(reliable: ReliableParty, other: int, run: str) -> Counts:
@@ -120,6 +127,7 @@ def lacking(reliable: ReliableParty, other: int, told: Counts) -> int:
     the outbox.
     """
     below, beyond = reliable.seen.get(other, (0, []))
+    # The highest that arrived here, in order or not, and how many it says that it has sent.
     never_sent = max(0, max(beyond, default=below - 1) + 1 - told.sent)
     if told.ended:
         return never_sent
@@ -128,6 +136,7 @@ def lacking(reliable: ReliableParty, other: int, told: Counts) -> int:
         {s for to, s in reliable.outbox if to == other},
     )
     known = unacknowledged | set(told.beyond)
+    # What waits for an ack was never said to be processed.
     acknowledged = max(0, sent - told.below) - sum(told.below <= s < sent for s in known)
     return never_sent + acknowledged
 
@@ -138,7 +147,10 @@ def _read(body: bytes) -> Counts:
         found = Counts(**told)
     except (ValueError, TypeError, RecursionError):
         raise WireError("counts", "are not those of a party") from None
-    whole = [found.sent, found.below, *(found.beyond if isinstance(found.beyond, list) else [None])]
+    beyond: list[Any] = [None]
+    if isinstance(found.beyond, list):
+        beyond = found.beyond
+    whole = [found.sent, found.below, *beyond]
     if not isinstance(found.run, str) or not isinstance(found.ended, bool):
         raise WireError("counts", "are not those of a party")
     if not all(type(one) is int and 0 <= one < MOST for one in whole):

@@ -20,7 +20,7 @@ from mtcd.core.errors import ConfigError, DataError, MtcdError, WireError
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.counters import Counters, reason_of
-from mtcd.federation.node.link import NO, NO_ANSWER, OK, Connect, Link, Request
+from mtcd.federation.node.link import NO, NO_ANSWER, OK, Connect, IncomingRequest, Link
 from mtcd.federation.node.log import Log, tidy
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.relay_encryption import Seal
@@ -30,7 +30,7 @@ NOT_KNOWN = "has no handler in this phase"
 LONGEST_HEAD_BYTES = 300  # per party
 Done = Callable[[bytes | None, str], None]
 """Called with the answer; without one, with None and the reason if the receiver refused."""
-Handler = Callable[[Request], None]
+Handler = Callable[[IncomingRequest], None]
 
 
 class Rpc:
@@ -71,6 +71,7 @@ class Rpc:
 
     def ask(self, to: str, kind: str, body: bytes, done: Done, direct: bool = False) -> None:
         """Send a request; the caller retries if there is no answer. ``direct``: never relay it."""
+        # A server has no seal, so that nothing can be relayed to or from it: what is down waits.
         if to in self.link.up or (to in self.link.peers and self.seal is None):
             self.link.post(to, kind, body, partial(_report, done))
         elif direct or self.seal is None or to == SERVER:
@@ -96,6 +97,7 @@ class Rpc:
             else:
                 opened(answer)
 
+        # Twice the members: one way there, and as many detours around links that are cut.
         self.link.post(near, RELAY, _head(to, 2 * len(self.members), [self.me]) + sealed, answered)
 
     def _opened(self, to: str, kind: str, done: Done) -> Callable[[bytes | None], None]:
@@ -104,6 +106,7 @@ class Rpc:
         def opened(answer: bytes | None) -> None:
             assert self.seal is not None
             try:
+                # Bound to the request by its kind: an old answer of the same party is refused.
                 inside = None if not answer else self.seal.open(answer, expect_from=to)
                 if inside is not None and inside.kind != kind:
                     raise WireError("kind", "is not that of the answer to this request")
@@ -127,16 +130,15 @@ class Rpc:
             )
             if to in graph and nx.has_path(graph, self.me, to):
                 return str(nx.shortest_path(graph, self.me, to)[1])
-        return (
-            SERVER
-            if SERVER in self.link.up and SERVER not in by
-            else to
-            if to in self.link.up
-            else None
-        )
+        if SERVER in self.link.up and SERVER not in by:
+            return SERVER
+        if to in self.link.up:
+            return to
+        return None
 
-    def _on_request(self, request: Request) -> None:
+    def _on_request(self, request: IncomingRequest) -> None:
         """Handle or relay a request that arrived over a link."""
+        # Greetings and refusals keep their form in all versions.
         if request.sender in self.incompatible and request.kind not in (HELLO, UNABLE):
             request.reply(NO + self.incompatible[request.sender].encode())
         elif request.kind == RELAY:
@@ -144,7 +146,7 @@ class Rpc:
         else:
             self._handle(request)
 
-    def _handle(self, request: Request) -> None:
+    def _handle(self, request: IncomingRequest) -> None:
         if self._ending and request.kind not in (HELLO, UNABLE):
             request.drop()
             return
@@ -153,10 +155,11 @@ class Rpc:
             if handler is None:
                 raise WireError("kind", NOT_KNOWN)
             handler(request)
+        # Other errors are this party's own, and end it.
         except (WireError, DataError, ConfigError) as error:
             self.refuse(request, "message" if handler is None else request.kind, error)
 
-    def refuse(self, request: Request, kind: str, error: MtcdError) -> None:
+    def refuse(self, request: IncomingRequest, kind: str, error: MtcdError) -> None:
         """Refuse a request: log the reason, and send it to the sender."""
         self.note_refused(request.sender, kind, error)
         request.refuse(getattr(error, "shared", None) or str(error))
@@ -166,13 +169,14 @@ class Rpc:
         self.log.refused(sender, what, str(error))
         self.counters.refused[reason_of(error)] += 1
 
-    def _forward(self, request: Request) -> None:
+    def _forward(self, request: IncomingRequest) -> None:
         try:
             body = request.body
             to, left, by, start = _read_head(body, self.members)
             if to == self.me:
                 self._unseal(request, body[start:])
                 return
+            # Not back to where it came from, but the receiver itself may be among those passed.
             near = self._towards(to, {*by, request.sender} - {self.me, to}) if left > 0 else None
             if near is None or near == request.sender:
                 request.drop()
@@ -183,7 +187,7 @@ class Rpc:
             self.note_refused(request.sender, RELAY, error)
             request.drop()
 
-    def _unseal(self, request: Request, sealed: bytes) -> None:
+    def _unseal(self, request: IncomingRequest, sealed: bytes) -> None:
         seal = self.seal
         if seal is None:
             raise WireError("receiver", "is the server, which accepts no relayed requests")
@@ -195,7 +199,7 @@ class Rpc:
             else:
                 request.reply(seal.seal(inside.origin, _answer_to(inside.kind, sealed), answer))
 
-        self._handle(Request(inside.origin, inside.kind, inside.body, reply, direct=False))
+        self._handle(IncomingRequest(inside.origin, inside.kind, inside.body, reply, direct=False))
 
 
 def _answer_to(kind: str, sealed: bytes) -> str:
@@ -204,7 +208,7 @@ def _answer_to(kind: str, sealed: bytes) -> str:
     return f"{kind}/answer/{blake2b(sealed, digest_size=16).hexdigest()}"
 
 
-def _return(request: Request, answer: bytes | None) -> None:
+def _return(request: IncomingRequest, answer: bytes | None) -> None:
     request.reply(NO_ANSWER if answer is None else answer)
 
 
@@ -234,6 +238,7 @@ def _read_head(body: bytes, members: list[str]) -> tuple[str, int, list[str], in
         or not isinstance(by, list)
         or not all(name in members for name in by)
         or not isinstance(left, int)
+        # A flag is an int, too.
         or isinstance(left, bool)
         or not 0 <= left <= 2 * len(members)
     ):

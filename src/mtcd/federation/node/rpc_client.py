@@ -29,6 +29,7 @@ class RpcClient:
     @property
     def waits_for(self) -> set[str]:
         """The parties with a pending request."""
+        # Sets that change while requests are answered: united anew each time.
         return set().union(*self._asked)
 
     def ask_when_made(
@@ -44,6 +45,7 @@ class RpcClient:
         self._asked.append(waited_for)
 
         def made(bodies: Mapping[str, bytes]) -> None:
+            # By identity: two requests may wait for the same parties.
             self._asked = [names for names in self._asked if names is not waited_for]
             self.ask(kind, bodies, then)
 
@@ -76,6 +78,7 @@ class RpcClient:
             self.rpc.ask(name, kind, bodies[name], lambda answer, why: answered(name, answer, why))
 
         def answered(name: str, answer: bytes | None, why: str) -> None:
+            # An earlier attempt may be answered after a later one.
             if name in answers or self._over:  # a duplicate, or nobody waits for it any more
                 return
             if answer is None and why:
@@ -91,6 +94,7 @@ class RpcClient:
             each(name)
             if not missing:
                 self._asked = [names for names in self._asked if names is not missing]
+                # In the order of the bodies: sums of floats depend on it.
                 then({one: answers[one] for one in bodies})
 
         for name in bodies:

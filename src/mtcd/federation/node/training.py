@@ -22,7 +22,7 @@ from mtcd.federation.delivery.frames import (
 )
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.names import SERVER as SERVER_NAME
-from mtcd.federation.node.link import Request
+from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.rejoining import Rejoining
@@ -86,6 +86,7 @@ class Presence(ABC):
     def peer_lost(self, name: str) -> None:
         """Report to the reliable party that a party is down."""
         number = self.numbers[name]
+        # It may leave before this party once both know of the end.
         may_exit = self.reliable.ended and name in self.known_ended
         if number not in self.reliable.down and not may_exit:
             self.log.say(
@@ -102,6 +103,7 @@ class Presence(ABC):
             self.log.say("found", f"{name} is reachable again.", peer=name)
             self.reliable.peer_found(number)
             self.noticed()
+        # It is back: what waited for a late retry goes now.
         for place in self.reliable.outbox:
             if place[0] == number and place in self.under_way:
                 self.under_way[place] = FIRST_RETRY_SECONDS
@@ -116,17 +118,19 @@ class Presence(ABC):
 
         self.rpc.ask(name, "ready", self.run.encode(), answered)
 
-    def _ready(self, request: Request) -> None:
+    def _ready(self, request: IncomingRequest) -> None:
         """Answer a party that asks for the state of this one; the request may add that the sender
         has ended."""
         run = self.run.encode()
         if request.body not in (run, run + HAS_ENDED):
             raise WireError("run", "is another one")
+        # The sender says so itself: its link will go down, and that is no failure.
         if request.body != run:
             self.known_ended.add(request.sender)
-        request.answer(
-            ENDED if self.reliable.ended is not None and not self.awaits_reports() else IN_TRAINING
-        )
+        answer = IN_TRAINING
+        if self.reliable.ended is not None and not self.awaits_reports():
+            answer = ENDED
+        request.answer(answer)
 
     def _watch(self) -> None:
         """Report parties that have been silent for too long as down, even if their links are up."""
@@ -136,6 +140,7 @@ class Presence(ABC):
             for number, since in self.silent.items()
             if now - since > self._silence_seconds
         }
+        # Links need a moment to come up after the start.
         if now - self._began > self._silence_seconds:
             silent |= link.peers - link.up
         for name in silent & link.peers:
@@ -152,6 +157,7 @@ class Presence(ABC):
         reason = None
         if reliable.ended is None and reliable.policy.waits_for:
             reason = reliable.policy.waiting_reason(self.names)
+        # The same reason at two looks: most waits are over by the second.
         if reason is not None and reason == self._waiting:
             self.log.throttled(("waiting", reason), reason, often=1)
         self._waiting = reason
@@ -185,6 +191,7 @@ class Trainer(Presence):
         self.reliable = reliable = make()
         reliable.started()
         self.on_payload, self.on_report, self._ended = on_payload, on_report, ended
+        # One for each sender, so that nobody can send in another's name: see ``Bounds``.
         self._bounds = {
             number: replace(bounds, sender=number, receiver=reliable.number)
             for number in self.names
@@ -225,8 +232,9 @@ class Trainer(Presence):
 
     # Envelopes that arrive
 
-    def _envelope(self, request: Request) -> None:
+    def _envelope(self, request: IncomingRequest) -> None:
         number = self.numbers[request.sender]
+        # Deferred, not refused: it is sent again when this party's journal is confirmed.
         if not self._rejoining.is_confirmed(number):
             request.answer(DEFERRED)
             return
@@ -240,6 +248,7 @@ class Trainer(Presence):
     def _deliver(self, envelope: Envelope) -> Ack | None:
         try:
             ack, reports = self.reliable.deliver(envelope, self.on_payload)
+        # The disk failed: what is in memory is not what a restart would find.
         except JournalError:
             raise
         except Exception as error:
@@ -268,6 +277,7 @@ class Trainer(Presence):
     def pump(self) -> None:
         if not self._going:
             return
+        # A copy: a message that cannot be sent ends the run, and that changes the outbox.
         for place, envelope in list(self.reliable.outbox.items()):
             if place not in self.under_way and self._rejoining.is_confirmed(place[0]):
                 self.under_way[place] = FIRST_RETRY_SECONDS
@@ -275,10 +285,12 @@ class Trainer(Presence):
 
     def _send(self, place: tuple[int, int], envelope: Envelope) -> None:
         if envelope.to == self.reliable.number:
+            # Through the loop: a party that hops to itself for hours must hear others in between.
             self.loop.call(lambda: self._to_itself(place))
             return
         try:
             body = encode_envelope(envelope, self.run)
+        # Numbers that are not finite: the codec refuses to write them.
         except WireError:
             self.report_divergence()
             return
@@ -299,7 +311,7 @@ class Trainer(Presence):
 
         self.rpc.ask(SERVER_NAME, DIVERGED, self.run.encode(), answered)
 
-    def _receive_divergence(self, request: Request) -> None:
+    def _receive_divergence(self, request: IncomingRequest) -> None:
         if request.body != self.run.encode():
             raise WireError("run", "is another one")
         self.log.say(DIVERGED, f"{request.sender} reports that the training has diverged.")
@@ -321,6 +333,7 @@ class Trainer(Presence):
                 self.log.throttled(
                     ("unsent", self.names[to], why), f"{self.names[to]} refuses an envelope: {why}"
                 )
+            # Since the first that was not answered: a refusal counts as silence too.
             self.silent.setdefault(to, self.loop.now())
             self._schedule_retry(place)
             return
@@ -329,6 +342,7 @@ class Trainer(Presence):
             self._schedule_retry(place)
             return
         try:
+            # The bounds of the receiver: an ack in another party's name is refused.
             ack = decode_ack(answer, self._bounds[to])
             if ack.sequence != place[1]:
                 raise WireError("sequence", "is that of another envelope")

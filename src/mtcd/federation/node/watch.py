@@ -28,7 +28,7 @@ from mtcd.protocol.token import Token
 from mtcd.training.divergence import DIVERGED, Divergence, looks_hopeless
 from mtcd.training.pace import Growing, Pace
 from mtcd.training.plateau import Plateau, PlateauRule
-from mtcd.training.rules import Keeper, Kept, Moment
+from mtcd.training.rules import Keeper, Kept, TrainingFacts
 from mtcd.training.stop import Stop
 
 MEASURE_SECONDS = 0.5
@@ -62,7 +62,9 @@ class Watch:
         unknown here."""
         self._finite = finite
         """Whether the parameters that this party holds are finite."""
-        self._seen, self._check_pace = seen, pace or Growing()
+        # Growing: a check of the loss on all samples must not cost more than the training.
+        self._seen = seen
+        self._check_pace = pace or Growing()
         """The loss from which divergence of a split network is detected on the way, and the pace of
         the checks."""
         self.iteration, self.syncs, self.objective = 0, 0, math.nan
@@ -99,22 +101,28 @@ class Watch:
         if hop is None:
             return None
         status = self._limit(payload, hop, keeper)
-        return status if self.report is None else self.report(payload, status)
+        if self.report is None:
+            return status
+        return self.report(payload, status)
 
     def _limit(self, payload: Any, hop: int, keeper: Keeper | None) -> str | None:
         self.iteration, self.syncs = hop, getattr(payload, "t", 0)
+        # The penalty of a diverged model is the first number that shows it, and costs nothing to
+        # look at.
         if not math.isfinite(getattr(payload, "penalty", 0.0)):
             return DIVERGED
-        kept = payload if isinstance(payload, Token) else keeper
-        now = Moment(hop, partial(self._value, payload, hop), kept or Kept())
+        # A token carries what the rule remembers; with a server, that keeps it.
+        kept = keeper
+        if isinstance(payload, Token):
+            kept = payload
+        now = TrainingFacts(hop, partial(self._value, payload, hop), kept or Kept())
         status = self._reached(now)
         if status is None and hop >= self._next_check:
             self._next_check = self._check_pace.next(hop, near=False)
-            known = (
-                self.rule is not None
-                and (f := self._objective(payload)) is not None
-                and self.rule.on_the_way(f)
-            )
+            known = False
+            if self.rule is not None:
+                f = self._objective(payload)
+                known = f is not None and self.rule.on_the_way(f)
             if known or looks_hopeless(self._seen()):
                 return DIVERGED
         if status is None and self._plateau is not None and keeper is not None:
@@ -127,7 +135,9 @@ class Watch:
             return hop
         if column == "seconds":
             return time() - self.began
-        return self._plateau_objective(payload) if column == "objective" else None
+        if column == "objective":
+            return self._plateau_objective(payload)
+        return None
 
     def follow(self, objective: Callable[[Any], float | None], start: float) -> None:
         """Apply the plateau rule to an objective that no aggregate tells: the key holder knows it,
@@ -144,7 +154,9 @@ class Watch:
         it."""
         f = self._objective(payload)
         known = self.rule is not None and f is not None and self.rule.at_the_end(f)
-        return DIVERGED if known or not _is_finite(payload) or not self._finite() else status
+        if known or not _is_finite(payload) or not self._finite():
+            return DIVERGED
+        return status
 
     def shows_divergence(self, payload: Any) -> bool:
         """Whether a payload of the server at the start of an iteration shows that training has
@@ -171,7 +183,7 @@ class Watch:
         with np.errstate(all="ignore"):
             return float(self.problem.read_off(aggregate, payload.penalty))
 
-    def _reached(self, now: Moment) -> str | None:
+    def _reached(self, now: TrainingFacts) -> str | None:
         for rule in self.limits:
             status = rule.reached(now)
             if status is not None:
@@ -184,12 +196,14 @@ class Watch:
         hop = max(token.hop, 0)
         self._tokens[token.index] = token.t, hop, self.now()
         self.syncs = token.t
-        hop = hop if self._most_hops is None else min(hop, self._most_hops)
+        if self._most_hops is not None:
+            hop = min(hop, self._most_hops)
         self.iteration = max(self.iteration, token.t * self.per_sync + hop)
 
     def requested(self, t: int) -> None:
         """Count a request of the server for an upload after ``t`` syncs or rounds."""
         self.syncs = t
+        # Never back: a request that is repeated after a restart counts an older sync.
         self.iteration = max(self.iteration, t * self.per_sync)
 
     def tokens(self) -> list[dict[str, Any]]:
@@ -222,7 +236,9 @@ class Watch:
         if self.iteration < self._due or now - self._logged < LOG_SECONDS:
             return
         self._logged, self._due = now, self._pace.next(self.iteration, near=False)
-        objective = "" if math.isnan(self.objective) else f", objective {self.objective:.6g}"
+        objective = ""
+        if not math.isnan(self.objective):
+            objective = f", objective {self.objective:.6g}"
         self.log.say(
             "progress",
             f"{self.iteration} iterations, {self.syncs} syncs{objective}.",
@@ -235,8 +251,12 @@ class Watch:
 
     def facts(self) -> dict[str, Any]:
         """The measurements, for logs and the operator."""
-        objective = self.objective if math.isfinite(self.objective) else None
-        part = self.gap_part if self.gap_part is not None and math.isfinite(self.gap_part) else None
+        # JSON has no NaN and no infinity.
+        objective, part = None, None
+        if math.isfinite(self.objective):
+            objective = self.objective
+        if self.gap_part is not None and math.isfinite(self.gap_part):
+            part = self.gap_part
         return {
             "iteration": self.iteration,
             "syncs": self.syncs,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.node.log import Log
-from mtcd.federation.node.opening import Agreed, Part
+from mtcd.federation.node.opening import Agreed, OpeningPart
 from mtcd.federation.node.watch import Watch
 from mtcd.federation.participant.keeping import Summary
 from mtcd.protocol.codec.limits import Bounds
@@ -38,7 +38,7 @@ class Role:
     needed for it."""
 
 
-class Participant(Part, Protocol):
+class Participant(OpeningPart, Protocol):
     """The data and the model of a party, or of the server, in a federation."""
 
     folder: Path | None

@@ -8,11 +8,11 @@ by ``choose.py``.
 - ``lone_token`` regenerates a token without a server, by ballot (STCD), and has the argument;
   ``search``, ``promises`` and ``token_history`` are its parts.
 - ``uploads`` continues with the last upload of each client (MTCD with mini-batches).
+- ``in_step`` waits, and stops all clients at the same iteration (DCPA, Tree-CG).
 - ``detours`` finds the way of a token around clients that are down.
 
 Methods beside the core bring their own, in the group ``mtcd.recovery`` of their ``feature.py``:
-``methods/svfl/recovery.py`` (by ``uploads``), ``methods/dcpa/recovery.py`` (clients that stop at
-the same iteration).
+``methods/svfl/recovery.py`` (by ``uploads``).
 
 Tests on simulated federations (``mtcd.testing.simulator``: envelopes lost, duplicated and
 reordered; parties crash before and after a commit, restart, hang; links are cut) show:

@@ -9,6 +9,7 @@ from mtcd.core import features
 from mtcd.federation.delivery.journal import Journal
 from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.federation.delivery.reliable_party import ReliableParty
+from mtcd.federation.recovery.in_step import InStep
 from mtcd.federation.recovery.iteration_client import IterationClient
 from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.federation.recovery.lone_token import LoneToken
@@ -49,6 +50,9 @@ def choose_policy(number: int, party: Any, has_server: bool, network: Network) -
     kind: Recovery = party.recovery
     if kind is Recovery.WAIT or (network.changes and kind is Recovery.RESTART):
         return Wait()
+
+    if kind is Recovery.IN_STEP:
+        return InStep(party.wrapped)
 
     uploads = _own_uploads(party)
     homes = features.parts(POLICIES)

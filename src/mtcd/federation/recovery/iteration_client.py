@@ -104,11 +104,10 @@ class IterationClient(RecoveryPolicy):
     def learn_terms(self, terms: Terms) -> bool:
         """Copies of an iteration that was restarted are dropped. Only the server restarts one."""
         party, delivery = self.party, self.delivery
-        raised = {
-            t: term
-            for t, term in terms.items()
-            if t >= party.t and term > known_term(delivery.terms, t)
-        }
+        raised: Terms = {}
+        for t, term in terms.items():
+            if t >= party.t and term > known_term(delivery.terms, t):
+                raised[t] = term
         if not raised:
             return False
         known = known_term(delivery.terms, party.t)
@@ -180,11 +179,10 @@ class IterationClient(RecoveryPolicy):
         back."""
         delivery, party = self.delivery, self.party
         to_k = [envelope for (to, _), envelope in delivery.outbox.items() if to == k >= 0]
-        stuck = {
-            one.iteration
-            for one in to_k
-            if isinstance(one.message.payload, Token) and not self.is_stale(one)
-        }
+        stuck = set()
+        for one in to_k:
+            if isinstance(one.message.payload, Token) and not self.is_stale(one):
+                stuck.add(one.iteration)
         for t in stuck:  # once for each term
             delivery.send_control(SERVER, Undeliverable(t), t)
         lost = k in self.passed_to and not stuck

@@ -275,6 +275,11 @@ class DCPAClient(RoundClient):
         offer = Offer(self.iteration, self.offer())
         return [part, *(send(self.number, j, offer) for j in self.sources)]
 
+    def earliest_stop(self, clients: int) -> int:
+        """This client has sent no offer of the next iteration, so one that is d links away receives
+        the proposal before it has finished d more."""
+        return self.iteration + clients
+
     def parameters(self) -> Array:
         """w_k of the last iteration that was finished."""
         return self.finished

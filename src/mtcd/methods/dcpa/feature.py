@@ -10,7 +10,6 @@ FEATURE = Feature(
         "mtcd.plan_candidates": {
             "mtcd.methods.dcpa.dcpa:DCPA": "mtcd.methods.dcpa.planned:PLANNED",
         },
-        "mtcd.recovery": {"IN_STEP": "mtcd.methods.dcpa.recovery:policy_of"},
     },
     public_names={
         "DCPA": "mtcd.methods.dcpa.dcpa",

@@ -287,7 +287,7 @@ class SVFLClient(Client):
         return send(self.number, SERVER, Fresh(h, self.model.penalty(self.theta)))
 
     def parameters(self) -> Theta:
-        """theta_k."""
+        """theta_k after the local updates of the latest round."""
         return self.theta
 
 

@@ -72,11 +72,12 @@ class Tours(Roles):
         return bounds.with_slots(TOUR.name, PRODUCTS.name, snapshots=snapshots, products=most)
 
     def client(self, number: int, model: ClientModel, plan: Plan) -> TouringClient:
-        """Client k."""
+        """Client ``number``, which collects products for the acceleration at its visits."""
         return TouringClient(number, model, plan)
 
     def server(self, clients: int, plan: Plan, problem: Problem) -> TouringServer:
-        """The server."""
+        """The server, at which tours end: it chooses the next step from what the token
+        collected."""
         return TouringServer(clients, plan, problem)
 
     def begin(self, z: Array, penalty: float, fit: Fit, tour: int) -> Acceleration:

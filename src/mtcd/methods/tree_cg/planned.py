@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from mtcd.methods.method import Method
 from mtcd.methods.planned import Leg, Planned, PlanSetting
 from mtcd.methods.tree_cg.tree_cg import COEFFICIENTS, INNER_PRODUCTS, TreeCG
-from mtcd.network.spanning import spanning_tree
 from mtcd.network.topology import Network
 
 
@@ -15,14 +14,15 @@ class PlannedTreeCG(Planned):
     """Sums that go up a spanning tree, and directions that come down."""
 
     def candidates(self, setting: PlanSetting) -> Iterator[Method]:
-        """The only one, as it has no settings."""
+        """The only one: another tree would cost the same."""
         if setting.network.connected and not setting.smoothness.problem.nonsmooth:
             yield TreeCG()
 
     def messages(self, method: Method, network: Network, floats: int) -> list[Leg]:
         """Each client sends up once it has heard from all its children; then the answer of the root
         goes down the same way."""
-        tree = spanning_tree(network)
+        assert isinstance(method, TreeCG)
+        tree = method.tree(network)
         legs: list[Leg] = []
 
         heard: list[list[int]] = [[] for _ in tree.parents]
@@ -48,7 +48,8 @@ class PlannedTreeCG(Planned):
     ) -> tuple[float, float]:
         """The way up and down a branch of the largest depth, whose share of links between machines
         is that of the whole tree."""
-        tree = spanning_tree(network)
+        assert isinstance(method, TreeCG)
+        tree = method.tree(network)
         branches, between = 0, 0
         for k, parent in enumerate(tree.parents):
             if parent is not None:

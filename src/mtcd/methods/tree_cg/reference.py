@@ -12,7 +12,7 @@ from mtcd.models.glm.reference import Theta, weighted, zeros
 
 
 def tree_cg(problem: LinearProblem, T: int) -> list[Theta]:
-    """theta^0, ..., theta^T."""
+    """The iterates theta^0, ..., theta^T, computed from all blocks at once, without messages."""
     iterates, direction = [zeros(problem)], zeros(problem)
     for _ in range(T):
         theta = iterates[-1]

@@ -8,6 +8,9 @@ For squared loss this is the method of conjugate gradients; for other smooth los
 minimisation over the last direction and the new gradient. An iteration takes 2(K - 1) messages of
 one number per sample and output and a few more: up the regulariser's inner products of theta, g and
 p, down a and b. Not for l1: f must be smooth.
+
+Nothing but the sum of a subtree goes up. In a federation all clients are needed in every iteration,
+so they wait for one that is down, and stop at the same iteration.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from typing import Annotated, Protocol, runtime_checkable
 import numpy as np
 
 from mtcd.core.arrays import Array
+from mtcd.core.checks import check_whole
 from mtcd.core.errors import ConfigError, WireError
 from mtcd.methods.messages import Messages
 from mtcd.methods.method import METHODS, Method, check_connected
@@ -32,7 +36,7 @@ from mtcd.protocol.codec.payloads import Payload, payload
 from mtcd.protocol.codec.types import Aggregate, Iteration
 from mtcd.protocol.ledger.costs import Sizes
 from mtcd.protocol.model import ClientModel, Problem, Theta
-from mtcd.protocol.party import MONITOR, Begin, Client, Message, Part, Parties, send
+from mtcd.protocol.party import MONITOR, Begin, Client, Message, Part, Parties, Recovery, send
 from mtcd.theory.stepsize import Smoothness, StepsizeRules
 
 # the regulariser's inner products of theta, gradient and direction: a symmetric matrix by its upper
@@ -93,8 +97,14 @@ class TreeCG(Method):
     """Conjugate gradients, summed up and sent down a spanning tree of the network.
 
     An anchor for smooth objectives (no l1) on connected networks. An iteration takes 2(K - 1)
-    messages. It has no settings: each step is the minimum over a plane, and the tree is that of
-    shortest paths from a centre of the network.
+    messages. There is no step size: each step is the minimum over a plane.
+
+    Parameters
+    ----------
+    degree : int, default 4
+        The most neighbours of a client in the tree, which is otherwise that of shortest paths from
+        a centre of the network. On a well connected network that one is a star, whose root would be
+        a server in all but name. Where the network has no such tree, a client may have more.
 
     Examples
     --------
@@ -104,11 +114,16 @@ class TreeCG(Method):
     'converged'
     """
 
+    degree: int = 4
+
     stepsize = None
     local_updates = 1
     batch = None
     gradient_steps = False
     has_server = False
+
+    def __post_init__(self) -> None:
+        check_whole("method.degree", self.degree, least=2)
 
     @property
     def kind(self) -> str:
@@ -116,6 +131,20 @@ class TreeCG(Method):
 
     def describe(self) -> str:
         return "Tree-CG"
+
+    def tree(self, network: Network) -> SpanningTree:
+        """The tree: the same for every party."""
+        return spanning_tree(network, self.degree)
+
+    def notes(self, network: Network) -> tuple[str, ...]:
+        found = self.tree(network).degree if network.connected else 0
+        if found <= self.degree:
+            return super().notes(network)
+        exceeded = (
+            f"tree-cg: a client has {found} neighbours in the tree, as the search found none with "
+            f"at most {self.degree} (method.degree) on this network."
+        )
+        return (*super().notes(network), exceeded)
 
     def with_stepsize(self, stepsize: float) -> TreeCG:
         return self  # it has none
@@ -147,7 +176,7 @@ class TreeCG(Method):
 
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
         self.check(network, problem)
-        tree, clients = spanning_tree(network), []
+        tree, clients = self.tree(network), []
         for k in range(network.size):
             model = problem.client(k)
             if not isinstance(model, GradientModel):
@@ -180,10 +209,12 @@ class TreeClient(Client):
     of the root."""
 
     state_fields = ("theta", "direction", "aggregate", "product", "iteration", "gradient", "heard")
+    recovery = Recovery.IN_STEP
 
     def __init__(self, number: int, model: GradientModel, tree: SpanningTree) -> None:
         self.number, self.model = number, model
         self.parent, self.children = tree.parents[number], tree.children[number]
+        self.neighbours = [k for k in (self.parent, *self.children) if k is not None]
         self.theta = model.initial()
         self.gradient = np.zeros_like(self.theta)
         self.direction = np.zeros_like(self.theta)
@@ -195,10 +226,20 @@ class TreeClient(Client):
     def receive(self, message: Message) -> Sequence[Message]:
         match message.payload:
             case Summand() as summand:
+                self._check(message, summand.iteration, self.children)
                 return self.add(message.sender, summand)
             case Direction() as direction:
+                self._check(message, direction.iteration, (self.parent,))
                 return self.take(direction)
         return self.begin()
+
+    def _check(self, message: Message, iteration: int, senders: Sequence[int | None]) -> None:
+        """Refuse what no client that follows the protocol sends: sums come from children,
+        directions from the parent, and both belong to this iteration."""
+        if message.sender not in senders:
+            raise WireError("sender", "is not the neighbour in the tree that may send this")
+        if iteration != self.iteration:
+            raise WireError("iteration", "is not the one that this client is in")
 
     def begin(self) -> Sequence[Message]:
         """The previous iteration is complete: report to the monitor, and start the next."""
@@ -248,6 +289,11 @@ class TreeClient(Client):
         self.iteration += 1
         below = [send(self.number, child, found) for child in self.children]
         return [*below, Message(self.number, self.number, Begin())]
+
+    def earliest_stop(self, clients: int) -> int:
+        """The iteration after the next: the next one ends by a sum and a direction that go over
+        every link of the tree behind the proposal."""
+        return self.iteration + 2
 
     def parameters(self) -> Theta:
         """theta_k of the last iteration that this client has finished."""

@@ -25,7 +25,7 @@ from mtcd.models.splitnet.makers import (
     make_fusion,
 )
 from mtcd.models.splitnet.model import SplitModel
-from mtcd.models.splitnet.nets.scaling import Standardise, scaling_of
+from mtcd.models.splitnet.nets.scaling import StandardScaling, scaling_of
 from mtcd.models.splitnet.optimiser import MakeOptimiser, named_optimiser
 from mtcd.models.splitnet.trial import representation_width, starting
 
@@ -136,7 +136,7 @@ def saved_client(
     module = make_client(maker, clients, k, shape, section.client_settings, seed)
     if standardise:
         # Its means and deviations come with the weights.
-        return nn.Sequential(Standardise(*shape), module)
+        return nn.Sequential(StandardScaling(*shape), module)
     return module
 
 

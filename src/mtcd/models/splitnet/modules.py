@@ -37,9 +37,10 @@ class Trainable:
         self._layout = torch.contiguous_format
         self.module.train()
         self.parameters: list[Tensor] = [p for p in self.module.parameters() if p.requires_grad]
-        self.norms = [
-            m for m in self.module.modules() if isinstance(m, _NormBase) and m.track_running_stats
-        ]
+        self.norms: list[_NormBase] = []
+        for part in self.module.modules():
+            if isinstance(part, _NormBase) and part.track_running_stats:
+                self.norms.append(part)
         self._momenta = [norm.momentum for norm in self.norms]
         self._track(False)
         self.optimiser = make_optimiser(optimiser, self.parameters)

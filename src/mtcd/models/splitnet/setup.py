@@ -30,7 +30,7 @@ from mtcd.models.splitnet.slots import (
 from mtcd.network.edges import ClientNames
 from mtcd.network.topology import Network
 from mtcd.network.tours import walk_through_all
-from mtcd.protocol.codec.limits import MOST, Bounds, SplitShapes
+from mtcd.protocol.codec.limits import MOST, Bounds, TensorShapes
 from mtcd.protocol.ledger.costs import Costs, Sizes
 from mtcd.protocol.model import SplitProblem, SplitStage, State, Tensor
 from mtcd.protocol.party import MONITOR, Message, Parties, Progress, Summed
@@ -273,7 +273,7 @@ def split_bounds(
     seed: int,
     samples: int,
     outputs: int,
-    shapes: SplitShapes,
+    shapes: TensorShapes,
 ) -> Bounds:
     """The bounds of the messages of a run, which every party computes from the agreed settings."""
     plan = split_plan(method, samples, outputs, network, seed)
@@ -289,7 +289,7 @@ def split_bounds(
         # a token that goes up to a server roams on while it is unreachable
         hops=MOST - 1 if plan.hops is None or plan.tokens_return else plan.hops,
         first_pass=max(0, len(plan.first_pass) - 1),
-        split=shapes,
+        tensors=shapes,
     )
     slots = (THETA_0, JOURNEY) if plan.hops is None else (THETA_0, VISITED)
     bounds = bounds.with_slots(*(slot.name for slot in slots), visited=network.size)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from mtcd.network.walks import NOWHERE
-from mtcd.protocol.codec.arrays import FusionField
+from mtcd.protocol.codec.arrays import SharedField
 from mtcd.protocol.codec.extensions import Extension, declare
 from mtcd.protocol.codec.fields import ClientSet, Whole, limit_of
 from mtcd.protocol.codec.payloads import Nested
@@ -57,7 +57,7 @@ def _numbers(theta_0: Sequence[Tensor]) -> int:
 
 # The numbers and names are those of the wire: they must not change without a new protocol.
 # theta_0 travels as the aggregate does, in single precision
-THETA_0 = declare(Extension(7, "theta_0", FusionField(), _numbers, wide=False))
+THETA_0 = declare(Extension(7, "theta_0", SharedField(), _numbers, wide=False))
 # not counted, like t and hop
 JOURNEY = declare(Extension(8, "journey", Nested(Journey), always=False))
 VISITED = declare(Extension(9, "visited", ClientSet(frozenset, limit_of("visited")), always=False))

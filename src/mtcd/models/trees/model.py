@@ -119,12 +119,9 @@ class Additive(ABC):
 
         Returns
         -------
-        loss : Loss
-            The loss with all weights.
-        encoded : array
-            The labels in the form that the loss takes.
-        classes : tuple
-            The classes in the order of their numbers; empty in regression.
+        tuple
+            The loss with all weights, the labels as it takes them, and the classes: see
+            ``mtcd.models.weights.loss_on``.
         """
         return loss_on(self.plain_loss, self.loss, labels, weights, self.class_weight)
 

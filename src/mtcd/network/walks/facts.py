@@ -130,6 +130,7 @@ class DeclaredFacts(Facts):
     @cached_property
     def rows(self) -> dict[int, Mapping[int, float]]:
         """The probability of each next client."""
+        # Asked once: a declared walk may compute its row at every call.
         return {k: self.transitions(k) or {} for k in self.clients}
 
     def chain(self) -> Chain:
@@ -178,6 +179,7 @@ def stationary(P: scipy.sparse.csr_array) -> Array:
     if not is_irreducible(P):
         return np.zeros(K)
 
+    # Without client 0 the system is regular: its share is fixed, and the scale follows.
     share = np.ones(K)
     back = scipy.sparse.csc_array(scipy.sparse.eye_array(K) - P.T)
     share[1:] = scipy.sparse.linalg.spsolve(back[1:, 1:], -back[1:, [0]].toarray().ravel())

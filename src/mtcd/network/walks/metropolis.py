@@ -28,8 +28,13 @@ class MetropolisWalk(Walk):
             return client
 
         proposed = near[int(draw * len(near))]
-        left_over = draw * len(near) % 1.0  # uniform again
-        return proposed if left_over * len(self._inside(proposed)) < len(near) else client
+
+        # What is left of the draw, once it has chosen a neighbour, is uniform again: one draw per
+        # hop is all that a token carries.
+        left_over = draw * len(near) % 1.0
+        if left_over * len(self._inside(proposed)) < len(near):
+            return proposed
+        return client
 
     def facts(self, network: Network, clients: Sequence[int]) -> Facts:
         return ChainFacts(lambda: metropolis_chain(inside(network, clients)), every_link=True)
@@ -50,8 +55,10 @@ def metropolis_chain(network: Network) -> Chain:
     # What is refused is summed up: 1 less the row would make a 0 into a rounding error.
     refused = 1.0 / degrees[here] - links.data
     stays = np.bincount(here, weights=refused, minlength=network.size).astype(float)
+    # A client without neighbours has no link that could refuse: it stays for certain.
     stays += degrees == 0
 
     P = scipy.sparse.csr_array(links + scipy.sparse.diags_array(stays))
+    # Links that are never refused would be stored as hops to the same client with probability 0.
     P.eliminate_zeros()
     return Chain(P, np.full(network.size, 1.0 / network.size))

@@ -29,6 +29,7 @@ class NonBacktrackingWalk(Walk):
 
     def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
         near = self._inside(client)
+        # From a dead end the way back is the only one, and a lone client can only stay.
         choices = [k for k in near if k != previous] or near or [client]
         return choices[int(draw * len(choices))]
 
@@ -68,6 +69,7 @@ class DirectedLinks:
 
     def __init__(self, network: Network) -> None:
         links = scipy.sparse.coo_array(adjacency(network))
+        # By tail, then head: the reverse of link i is found by sorting the other way.
         order = np.lexsort(links.coords[::-1])
         self.tails = links.coords[0][order]
         self.heads = links.coords[1][order]
@@ -78,6 +80,7 @@ class DirectedLinks:
         entries = np.ones(self.count), (self.heads, np.arange(self.count))
         self._into = scipy.sparse.csr_array(entries, shape=(network.size, self.count))
 
+        # To each neighbour but the one it came from.
         others = self.degrees[self.tails] - 1
         self._dead_end = np.flatnonzero(others == 0)
         self._share = 1.0 / np.maximum(others, 1)
@@ -117,12 +120,14 @@ def link_visits(network: Network, start: Sequence[float] | Array, S: int) -> Arr
     p = checked_start(start, network.size)
     links = DirectedLinks(network)
     visited = p.copy()
+    # The first visit is the start itself; without links the token stays there.
     if links.count == 0 or S == 1:
         return visited
 
     width = max(1, NUMBERS // links.count)
     for first in range(0, network.size, width):
         targets = np.arange(first, min(first + width, network.size))
+        # A block of targets at a time: all of them would take links times clients numbers.
         there = (targets, targets - first)
         begin = np.repeat((p / np.maximum(links.degrees, 1))[:, None], targets.size, axis=1)
         begin[there] = 0.0

@@ -42,9 +42,12 @@ class RandomTourWalk(Walk):
         tree: dict[int, list[int]] | None = None,
     ) -> None:
         super().__init__(network, within)
-        members = range(network.size) if within is None else sorted(within)
+        members: Sequence[int] = range(network.size)
+        if within is not None:
+            members = sorted(within)
         self.tree = tree or spanning_tree(network, members)
         self.length: int = random_tour_length(len(members))
+        # A tour of its own for each token: its orders depend on both.
         self._id = (seed, token)
         self._orders: dict[tuple[int, int, int], list[int]] = {}
 
@@ -70,6 +73,8 @@ class RandomTourWalk(Walk):
 
             seed, token = self._id
             draws = {}
+            # Every client draws alone, and all must agree on the order: so it hangs on the seed and
+            # on where the tour is, not on a generator that moves on.
             for i, j in enumerate(self.tree[client]):
                 draws[j] = uniform(seed, "branches", (token, t, tour, client), i)
             self._orders[key] = sorted(draws, key=draws.__getitem__)
@@ -161,6 +166,7 @@ def _depart(
 ) -> None:
     """Arrivals from u at these neighbours. Branches of the same size are alike, so they are taken
     together."""
+    # By size alone, so that the results of ``detours`` are shared between many clients.
     branches = tuple(sorted(sizes[u, w] for w in tree[u]))
     alike: dict[int, list[int]] = defaultdict(list)
     for w in tree[u]:
@@ -178,9 +184,13 @@ def _depart(
         times = _later(times, detours(others, S))
         for size, ws in alike.items():
             if ws != [v]:
-                chosen = ws.index(v) if v in ws else len(ws)  # the last of the sums is that of all
+                # The last of the sums is that of all: for a v that is not of this size.
+                chosen = len(ws)
+                if v in ws:
+                    chosen = ws.index(v)
                 rest = _without(others, size)
                 times += _later(sources[size][chosen], detours(rest, S))
+        # One hop from u to v.
         arrival[u, v] = np.concatenate([[0.0], times[:-1]])
 
 

@@ -40,7 +40,9 @@ class TourWalk(Walk):
         tour: list[int] | None = None,
     ) -> None:
         super().__init__(network, within)
-        members = range(network.size) if within is None else sorted(within)
+        members: Sequence[int] = range(network.size)
+        if within is not None:
+            members = sorted(within)
         self.tour = tour or closed_walk(network, members)
         self.length = len(self.tour)
         self._place = first_places(self.tour)
@@ -51,6 +53,8 @@ class TourWalk(Walk):
             raise NetworkError(
                 f"the walk starts at client {start}, outside its cluster: start it inside"
             )
+        # The place follows from the start and the hop: a client needs no state, and a token that is
+        # sent again goes the same way.
         return self.tour[(self._place[start] + hop) % len(self.tour)]
 
     def last_visits(self, start: int, hops: int) -> Mapping[int, int]:
@@ -115,6 +119,7 @@ def tour_visits(tour: Sequence[int], start: Sequence[float] | Array, S: int) -> 
     visited = np.zeros(p.size)
     total = 0.0
     for client in np.flatnonzero(p):
+        # From the first place of the client: that is where ``next`` begins.
         seen = np.roll(places, -tour.index(client))[:S]
         visited[np.unique(seen)] += p[client]
         total += p[client]
@@ -128,6 +133,7 @@ def tour_wait(tour: Sequence[int]) -> int:
     >>> tour_wait([0, 1, 2, 1])
     4
     """
+    # The last visits of the time around before this one: the tour goes on without end.
     last = {client: place - len(tour) for place, client in enumerate(tour)}
     longest = 0  # of two visits, one is later
     for place, client in enumerate(tour):

@@ -80,11 +80,16 @@ class Walk(ABC):
         token: int = 0,
     ) -> None:
         self._neighbours = network.neighbours
-        self._within = None if within is None else frozenset(within)
+        # None for all clients: the common case is then answered without a look into a set.
+        self._within: frozenset[int] | None = None
+        if within is not None:
+            self._within = frozenset(within)
 
     def __init_subclass__(cls) -> None:
         """Check the hops of walks of one's own; those of the package are tested."""
         super().__init_subclass__()
+        # Their price would be paid at every hop, and a hop of the package follows a link by its
+        # tests.
         if "next" in vars(cls) and cls.__module__.partition(".")[0] != PACKAGE:
             setattr(cls, "next", _checked(cls.next))  # noqa: B010
 
@@ -194,6 +199,7 @@ def declares_transitions(walk: Walk) -> bool:
 
 def _source(walk: Walk) -> str | None:
     """The method that provides the theory: not one of a class whose ``next`` the walk overrides."""
+    # From the class outwards: an override of ``next`` makes what is inherited untrue.
     for cls in type(walk).__mro__:
         if cls is Walk:
             return None

@@ -147,7 +147,7 @@ class LabelDP:
         if self.range is not None:
             return None
 
-        classes = np.unique(labels if self.classes is None else np.array(self.classes))
+        classes = np.unique(labels if self.classes is None else self.classes)
         if len(classes) < 2:
             raise DataError(
                 "All labels are the same: with privacy.labels, name the classes "

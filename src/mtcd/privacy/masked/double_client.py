@@ -35,9 +35,10 @@ from typing import Any
 
 from mtcd.core.errors import WireError
 from mtcd.core.fixed_point import Words
+from mtcd.privacy.masked.client import MaskingClient
 from mtcd.privacy.masked.double_masks import DoubleMasks
+from mtcd.privacy.masked.masking import NO_GENERATION, NO_KEYS, Masking
 from mtcd.privacy.masked.pair_masks import new_private_key
-from mtcd.privacy.masked.parties import NO_GENERATION, NO_KEYS, Masking, MaskingClient
 from mtcd.privacy.masked.payloads import (
     DoubleMaskedUpload,
     OpenedMasks,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mtcd.core.fixed_point import Words
 from mtcd.privacy.masked.double_client import Participants, fewest
 from mtcd.privacy.masked.double_masks import unmasked
-from mtcd.privacy.masked.parties import NO_GENERATION, Masking, MaskingServer
+from mtcd.privacy.masked.masking import NO_GENERATION, Masking
 from mtcd.privacy.masked.payloads import (
     DoubleMaskedUpload,
     OpenedMasks,
@@ -15,6 +15,7 @@ from mtcd.privacy.masked.payloads import (
     PublicKey,
     SignedKey,
 )
+from mtcd.privacy.masked.server import MaskingServer
 from mtcd.protocol.party import SERVER, Message, Party, send
 
 
@@ -196,9 +197,10 @@ class DoubleMaskingServer(MaskingServer):
         asked for."""
         # `mine` holds the shares for those that are gone: a client has answered the second request
         # once they are in it.
-        opened = {
-            k for k, one in self.opened.items() if all(one.mine[other].any() for other in self.gone)
-        }
+        opened = set()
+        for k, one in self.opened.items():
+            if all(one.mine[other].any() for other in self.gone):
+                opened.add(k)
         return frozenset(self.arrived) - opened - frozenset(self.gone)
 
     def _can_open_without(self, closed: frozenset[int]) -> bool:

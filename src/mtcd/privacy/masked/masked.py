@@ -15,12 +15,14 @@ from mtcd.methods.mtcd.features import ACCELERATIONS
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.methods.server_sum import ServerSum
 from mtcd.network.topology import Network
+from mtcd.privacy.masked.client import MaskingClient
 from mtcd.privacy.masked.double_client import DoubleMaskingClient
 from mtcd.privacy.masked.double_masks import SEED_WORDS
 from mtcd.privacy.masked.double_server import DoubleMaskingServer
+from mtcd.privacy.masked.masking import Masking, UploadBatches
 from mtcd.privacy.masked.pair_masks import MOST_PLACES
-from mtcd.privacy.masked.parties import Masking, MaskingClient, MaskingServer, UploadBatches
 from mtcd.privacy.masked.payloads import DOUBLE_MASKS, KEYS, MaskedToken, MaskedUpload
+from mtcd.privacy.masked.server import MaskingServer
 from mtcd.privacy.settings import DOUBLE_MASKED, MASKED, Privacy
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.gathering import Fresh

@@ -94,9 +94,22 @@ def separated(signatures: NDArray[np.uint8], clients: int) -> list[bytes]:
     return found
 
 
+class MaskedPayload(Payload):
+    """An upload of ``words``: numbers and a penalty behind them, with masks."""
+
+    __slots__ = ()
+    words: MaskedWords
+
+    @property
+    def floats(self) -> int:
+        # The penalty is a header number, as in a plain upload. Nothing is sent of numbers that do
+        # not fit, and then there are no words.
+        return max(0, int(self.words.size) - 1)
+
+
 @payload(20, "c>s")
 @dataclass(frozen=True, slots=True)
-class MaskedUpload(Payload):
+class MaskedUpload(MaskedPayload):
     """A client's representation on the requested batch and its penalty, in one array with masks.
 
     ``sync``: the number of the sum that it is for. ``generation``: of the keys that its masks
@@ -107,14 +120,10 @@ class MaskedUpload(Payload):
     generation: Count
     words: MaskedWords
 
-    @property
-    def floats(self) -> int:
-        return max(0, int(self.words.size) - 1)
-
 
 @payload(21, "c>s")
 @dataclass(frozen=True, slots=True)
-class MaskedToken(Payload):
+class MaskedToken(MaskedPayload):
     """Token ``index`` of iteration ``t`` after its last hop: its aggregate and its change of the
     penalty, with masks.
 
@@ -126,10 +135,6 @@ class MaskedToken(Payload):
     t: Iteration
     generation: Count
     words: MaskedWords
-
-    @property
-    def floats(self) -> int:
-        return max(0, int(self.words.size) - 1)
 
 
 @payload(22, "c>s")
@@ -190,7 +195,7 @@ class SignedKeys(Payload):
 
 @payload(42, "c>s")
 @dataclass(frozen=True, slots=True)
-class DoubleMaskedUpload(Payload):
+class DoubleMaskedUpload(MaskedPayload):
     """The change of a client's representation on batch ``t``, and of its penalty, with double
     masks.
 
@@ -202,10 +207,6 @@ class DoubleMaskedUpload(Payload):
     t: Iteration
     generation: Count
     words: MaskedWords
-
-    @property
-    def floats(self) -> int:
-        return max(0, int(self.words.size) - 1)
 
 
 @payload(43, "s>c")

@@ -93,11 +93,10 @@ def _spacings(tours: Mapping[int, float]) -> list[int]:
         return []
     last = max(tours)
     span = last - min(tours)
-    known = [
-        spacing
-        for spacing in range(1, span // 2 + 1)
-        if last - spacing in tours and last - 2 * spacing in tours
-    ]
+    known = []
+    for spacing in range(1, span // 2 + 1):
+        if last - spacing in tours and last - 2 * spacing in tours:
+            known.append(spacing)
     # Not over the first half: early tours gain far more.
     late = [spacing for spacing in known if 2 * spacing <= span / 2]
     return [spacing for spacing in late if spacing <= LONGEST_SPACING] or late[:1] or known[:1]

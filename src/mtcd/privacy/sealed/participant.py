@@ -31,7 +31,7 @@ from mtcd.models.losses import Labels
 from mtcd.privacy.sealed.bfv.cipher import SecretKey, find
 from mtcd.privacy.sealed.bfv.parameters import Parameters
 from mtcd.privacy.sealed.holder import LoneHolder, SealedServer
-from mtcd.privacy.sealed.settings import PartyAccount, SealedSizes, SealedTours, start_bound
+from mtcd.privacy.sealed.settings import SealedSizes, SealedTours, SpendingAccount, start_bound
 from mtcd.protocol.party import Parties
 
 KEY_FILE = "sealed.key"
@@ -46,7 +46,7 @@ class SealedParticipant(LinearParticipant):
     def __init__(self, bundle: Bundle, table: PartyTable | None) -> None:
         super().__init__(bundle, table)
         assert isinstance(self.method, SealedTours)
-        self.account: PartyAccount | None = None
+        self.account: SpendingAccount | None = None
         self.tours: SealedTours = self.method.in_federation(
             self.config.parties.index(self.config.labels.held_by)
         )

@@ -39,7 +39,7 @@ FEWEST_ROWS = 10
 DEPTH = 20
 
 
-class PartyAccount(Protocol):
+class SpendingAccount(Protocol):
     """Where a party of a federation enters what a run spends."""
 
     def begin(self, run: str, tours: int | None, place: str) -> None:
@@ -213,7 +213,7 @@ class SealedTours(Method):
 
     def party_account(
         self, network: Network, number: int, table: Path, bundle: Path
-    ) -> PartyAccount | None:
+    ) -> SpendingAccount | None:
         """What a party of a federation enters beside its table; None if nothing is counted.
 
         Parameters

@@ -1,5 +1,5 @@
-"""Fields that are arrays: aggregates, representations, parameters. For a split network they arrive
-as tensors."""
+"""Fields that are arrays: aggregates, representations, parameters. Where a model computes with
+tensors, they arrive as such."""
 
 from __future__ import annotations
 
@@ -65,14 +65,15 @@ class ParametersField(ArrayField):
     """The parameters of a client; other parties only know an upper bound of their number."""
 
     def read(self, frame: Reader) -> Any:
+        # Two dimensions at most: theta_k is a vector, or one column per class.
         return frame.array_up_to(self.name, frame.bounds.parameters, 2, F8)
 
     def most(self, bounds: Bounds) -> int:
         return array_bytes((1, bounds.parameters), 8)
 
 
-class FusionField(ArrayField):
-    """theta_0, the parameters of the fusion module, array by array."""
+class SharedField(ArrayField):
+    """The parameters that all parties share, array by array."""
 
     def write(self, value: Sequence[Any], chunks: Chunks) -> None:
         chunks.append(WORD.pack(len(value)))
@@ -81,14 +82,14 @@ class FusionField(ArrayField):
 
     def read(self, frame: Reader) -> list[Any]:
         bounds = frame.bounds
-        frame.whole(self.name, len(bounds.theta_0), len(bounds.theta_0) + 1)
+        # Exactly as many arrays as the plan says: the loop below must not read into the next field.
+        frame.whole(self.name, len(bounds.shared), len(bounds.shared) + 1)
         return [
-            received(frame.array(self.name, shape, bounds.dtype), bounds)
-            for shape in bounds.theta_0
+            received(frame.array(self.name, shape, bounds.dtype), bounds) for shape in bounds.shared
         ]
 
     def most(self, bounds: Bounds) -> int:
-        return 8 + sum(array_bytes(shape, bounds.dtype.itemsize) for shape in bounds.theta_0)
+        return 8 + sum(array_bytes(shape, bounds.dtype.itemsize) for shape in bounds.shared)
 
 
 def array_bytes(shape: Shape, itemsize: int) -> int:
@@ -97,9 +98,10 @@ def array_bytes(shape: Shape, itemsize: int) -> int:
 
 
 def received(numbers: Any, bounds: Bounds) -> Any:
-    """The array itself; for a split network a tensor on the device on which it is used."""
-    if bounds.split is None:
+    """The array itself, or a tensor on the device on which the model uses it."""
+    if bounds.tensors is None:
         return numbers
+    # Copied to its device here, once, so that no visit has to ask where an aggregate is.
     return _torch().from_numpy(numbers).to(bounds.device)
 
 

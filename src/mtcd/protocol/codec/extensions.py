@@ -70,12 +70,14 @@ EXTENSIONS: dict[str, Extension] = {}
 
 def declare(extension: Extension) -> Extension:
     """Declare an extension; returns it with its name in its field, for errors."""
+    # A number that was ever used stays taken: journals and checkpoints of old runs hold it.
     for other in EXTENSIONS.values():
         if extension.number == other.number or extension.name == other.name:
             raise TypeError(
                 f"the slot {extension.name!r}, number {extension.number}, is taken by "
                 f"{other.name!r}, number {other.number}"
             )
+    # One bit below the sign of a word, and one spare.
     if not 0 <= extension.number < MOST_EXTENSIONS:
         raise TypeError(f"the slot {extension.name!r} needs a number below {MOST_EXTENSIONS}")
 
@@ -95,7 +97,7 @@ def numbers_in(slots: Mapping[str, Any], wide: bool = False) -> int:
     return count
 
 
-class Agreed(NamedTuple):
+class AgreedSlots(NamedTuple):
     """The slots of a run."""
 
     extensions: tuple[Extension, ...]
@@ -106,11 +108,12 @@ class Agreed(NamedTuple):
     """The bits of those that every token carries."""
 
     @staticmethod
-    def of(names: Iterable[str]) -> Agreed:
+    def of(names: Iterable[str]) -> AgreedSlots:
         """The slots of these names."""
+        # By number, in whatever order they were agreed on: writer and reader walk them alike.
         found = sorted((EXTENSIONS[name] for name in names), key=_number)
         required = [extension for extension in found if extension.always]
-        return Agreed(tuple(found), _bits(found), _bits(required))
+        return AgreedSlots(tuple(found), _bits(found), _bits(required))
 
 
 class Slots(Field):
@@ -132,7 +135,7 @@ class Slots(Field):
         if unknown:
             raise WireError(self.name, f"have one that nobody has declared: {unknown[0]!r}")
         # in the order of numbers, so that there is one way to write the same slots
-        carried = Agreed.of(value)
+        carried = AgreedSlots.of(value)
         chunks.append(WORD.pack(carried.allowed))
         for extension in carried.extensions:
             extension.field.write(value[extension.name], chunks)
@@ -140,15 +143,16 @@ class Slots(Field):
     def read(self, frame: Reader) -> dict[str, Any]:
         agreed = self._agreed(frame.bounds)
         there = frame.whole(self.name, 0, 1 << MOST_EXTENSIONS)
+        # Bits, not names: an unknown slot has no length, so nothing behind it could be read.
         if there & ~agreed.allowed:
             raise WireError(self.name, "have one that this run has not agreed on")
         if self.whole and agreed.required & ~there:
             raise WireError(self.name, "lack one that every token of this run carries")
-        return {
-            extension.name: extension.field.read(frame)
-            for extension in agreed.extensions
-            if there >> extension.number & 1
-        }
+        found = {}
+        for extension in agreed.extensions:
+            if there >> extension.number & 1:
+                found[extension.name] = extension.field.read(frame)
+        return found
 
     def word(self, bounds: Bounds) -> Word | None:
         if bounds.slots:
@@ -159,10 +163,11 @@ class Slots(Field):
     def most(self, bounds: Bounds) -> int:
         return 8 + sum(one.field.most(bounds) for one in self._agreed(bounds).extensions)
 
-    def _agreed(self, bounds: Bounds) -> Agreed:
-        found: Agreed | None = bounds.steps.get(Agreed)
+    def _agreed(self, bounds: Bounds) -> AgreedSlots:
+        # Found once per run: this stands in the path of every hop.
+        found: AgreedSlots | None = bounds.steps.get(AgreedSlots)
         if found is None:
-            found = bounds.steps[Agreed] = Agreed.of(bounds.slots)
+            found = bounds.steps[AgreedSlots] = AgreedSlots.of(bounds.slots)
         return found
 
 

@@ -58,6 +58,7 @@ class Field(ABC):
         """The same field for the attribute of this name."""
         field = copy(self)
         field.name = name
+        # A copy: one field object serves every class that declares it, each under its own name.
         return field
 
     @abstractmethod
@@ -110,6 +111,7 @@ class Real(Field):
     code = REAL_CODE
 
     def write(self, value: Any, chunks: Chunks) -> None:
+        # Refused at the sender, where the cause is; the receiver would refuse it too.
         if not math.isfinite(value):
             put_numbers(self.name, np.array([value]), chunks)  # which refuses it
         chunks.append(REAL.pack(value))
@@ -131,6 +133,7 @@ class Row(Field):
             put_numbers(self.name, np.asarray(value, np.float64), chunks)
 
     def read(self, frame: Reader) -> Any:
+        # Never more than the limit is read, whatever the count in front says.
         count = frame.whole(self.name, 0, self.high(frame.bounds) + 1)
         return self.make(frame.numbers(self.name, count))
 
@@ -198,6 +201,7 @@ class Optional(Field):
             self.field.write(value, chunks)
 
     def read(self, frame: Reader) -> Any:
+        # A run that does not allow it has only one value of this word: 0.
         there = frame.whole(self.name, 0, 1 + self.allowed(frame.bounds))
         if not there:
             return None

@@ -50,7 +50,8 @@ class Bounds:
     """The limits of the fields of features, by their own names: this module knows none of them."""
     parameters: int = 0
     """The most parameters of a client, where clients report them to the monitor."""
-    split: SplitShapes | None = None
+    tensors: TensorShapes | None = None
+    """Of a model whose arrays are tensors; None: arrays of NumPy in double precision."""
     numbers: np.dtype[Any] | None = None
     """The type of the numbers in aggregates on the wire, if it is not that of the model."""
     device: str = "cpu"
@@ -60,6 +61,7 @@ class Bounds:
 
     def __post_init__(self) -> None:
         run = self.run
+        # Printable, as errors and logs show it; short, as it is part of every frame.
         if not (run.isascii() and run.isprintable() and 1 <= len(run) <= LONGEST_RUN_ID):
             raise ConfigError(f"The id of a run has 1 to {LONGEST_RUN_ID} plain characters.")
 
@@ -76,6 +78,7 @@ class Bounds:
     @cached_property
     def run_words(self) -> bytes:
         """The same, filled up with zeros to whole words."""
+        # A frame is a sequence of words, so that numbers can be used where they lie.
         return self.run_bytes + bytes(-len(self.run_bytes) % 8)
 
     @cached_property
@@ -83,16 +86,17 @@ class Bounds:
         """The type of the numbers in aggregates and representations on the wire."""
         if self.numbers is not None:
             return self.numbers
-        if self.split is None:
+        # Tensors are of single precision, in which they travel as they are.
+        if self.tensors is None:
             return F8
         return F4
 
     @cached_property
-    def theta_0(self) -> tuple[Shape, ...]:
-        """The shapes of theta_0."""
-        if self.split is None:
+    def shared(self) -> tuple[Shape, ...]:
+        """The shapes of the parameters that all parties share, beside those of each client."""
+        if self.tensors is None:
             return ()
-        return self.split.theta_0
+        return self.tensors.shared
 
     def with_slots(self, *names: str, **limits: int) -> Bounds:
         """The same bounds for messages with these slots too, and with these limits of their
@@ -101,20 +105,20 @@ class Bounds:
 
     def representation(self, client: int) -> Shape:
         """The shape of h_k on a batch."""
-        if self.split is None:
+        if self.tensors is None:
             return self.shape
-        return self.shape[0], self.split.widths[client]
+        return self.shape[0], self.tensors.widths[client]
 
 
 @dataclass(frozen=True)
-class SplitShapes:
-    """Of a split network: numbers per sample in each client's representation, and the shapes of
-    theta_0."""
+class TensorShapes:
+    """The shapes of tensors that differ from an aggregate: numbers per sample in each client's
+    representation, and parameters that all parties share."""
 
     widths: tuple[int, ...]
-    theta_0: tuple[Shape, ...]
+    shared: tuple[Shape, ...]
 
     @staticmethod
-    def of(widths: Sequence[int], theta_0: Sequence[Any]) -> SplitShapes:
-        """From the widths, and theta_0 as tensors."""
-        return SplitShapes(tuple(widths), tuple(tuple(value.shape) for value in theta_0))
+    def of(widths: Sequence[int], shared: Sequence[Any]) -> TensorShapes:
+        """From the widths, and the shared parameters as tensors."""
+        return TensorShapes(tuple(widths), tuple(tuple(value.shape) for value in shared))

@@ -69,6 +69,7 @@ class Nested(Field):
     """An object of a dataclass whose attributes declare their fields."""
 
     def __init__(self, kind: type, prefix: str = "") -> None:
+        # The names of nested attributes are those that errors give: ``instruction.tour``.
         self.kind = kind
         own = declared_fields(kind)
         self.parts = tuple(part.named(prefix + name) for name, part in own.items())
@@ -102,6 +103,8 @@ class Nested(Field):
         steps: list[Words | Field] = []
         adjacent: list[Word] = []
         for part in self.parts:
+            # Whether a field is a single word may depend on the run: a slot that is not agreed on
+            # is one.
             word = part.word(bounds)
             if word is not None:
                 adjacent.append(word)
@@ -138,6 +141,7 @@ class Schema:
 
     def __init__(self, number: int, kind: type[Payload], routes: str) -> None:
         self.number, self.kind = number, kind
+        # The record is built when the class is declared, so that a mistake shows at import.
         self.routes = frozenset(routes.split())
         self.record = Nested(kind)
         self._checks = kind.check is not Payload.check
@@ -179,6 +183,7 @@ def declared_fields(kind: type) -> dict[str, Field]:
     if not is_dataclass(kind):
         raise TypeError(f"{kind.__name__} is not a dataclass")
     hints: dict[str, Any] = {}
+    # From the base on, so that a subclass may declare another field for the same attribute.
     for base in reversed(kind.__mro__):
         hints |= get_annotations(base, eval_str=True)
     found = {}

@@ -53,6 +53,7 @@ class Words:
 
     def read(self, frame: Reader) -> list[Any]:
         """Read and check all words."""
+        # One check for all of them; the name in the error is that of the first that is missing.
         there = (frame.end - frame.at) // 8
         if there < len(self._words):
             raise WireError(self._words[max(there, 0)].name, CUT_SHORT)
@@ -60,6 +61,7 @@ class Words:
         for value, (name, low, below, code, make) in zip(
             self._struct.unpack_from(frame.view, frame.at), self._words, strict=True
         ):
+            # This way round NaN is refused: it is in no range.
             if not low <= value < below:
                 raise WireError(name, OUT_OF_RANGE if code == "q" else NOT_FINITE)
             found.append(value if make is None else make(value))
@@ -107,6 +109,7 @@ class Reader:
 
     def whole(self, name: str, low: int, below: int) -> int:
         """A whole number, from ``low`` on."""
+        # The end of this record, which is not that of the buffer.
         if self.at + 8 > self.end:
             raise WireError(name, CUT_SHORT)
         value: int = WORD.unpack_from(self.view, self.at)[0]
@@ -120,6 +123,7 @@ class Reader:
         if not count:
             return []
         found = self._take(name, count, I8)
+        # Ascending, so that each set has one encoding, and none has a client twice.
         if not (found[1:] > found[:-1]).all():
             raise WireError(name, "is not in ascending order")
         if not (found[0] >= 0 and found[-1] < below):
@@ -129,6 +133,7 @@ class Reader:
 
     def array(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Numbers:
         """An array of exactly this shape and type."""
+        # The whole header is compared at once; the cases below only choose the words of the error.
         head = description(dtype.itemsize, shape)
         found = self.view[self.at : min(self.at + len(head), self.end)]
         if found != head:
@@ -145,6 +150,7 @@ class Reader:
         self.whole(name, dtype.itemsize, dtype.itemsize + 1)
         count = self.whole(name, 1, dimensions + 1)
         shape = tuple(self.whole(name, 0, most + 1) for _ in range(count))
+        # Each dimension may be within its limit, and their product far above it.
         if math.prod(shape) > most:
             raise WireError(name, "has more numbers than the plan allows")
         return self.numbers(name, math.prod(shape), dtype).reshape(shape)
@@ -158,10 +164,12 @@ class Reader:
         """This many finite numbers in a writable array: a view of the frame if possible, a copy
         otherwise."""
         if not count:
+            # ``frombuffer`` refuses to read nothing.
             return np.empty(0, dtype)
         found = self._take(name, count, dtype)
         if not is_finite(found):
             raise WireError(name, NOT_FINITE)
+        # Frames arrive at an aligned address as a rule; journals and tests may have them elsewhere.
         if found.flags.writeable and found.flags.aligned:
             return found
         return found.copy()  # parties write to what arrives
@@ -185,6 +193,7 @@ def is_finite(numbers: Numbers) -> bool:
     if numbers.nbytes < LARGE:
         return bool(np.isfinite(numbers).all())
     flat = numbers.reshape(-1)
+    # Squares of large numbers overflow to infinity: only then are all of them looked at.
     with np.errstate(all="ignore"):
         return math.isfinite(flat.dot(flat)) or bool(np.isfinite(numbers).all())
 
@@ -207,6 +216,7 @@ def put_numbers(name: str, value: Numbers, chunks: Chunks) -> None:
     if not is_finite(value):
         raise WireError(name, NOT_FINITE)
     chunks.append(
+        # As bytes without a copy, where the order of bytes is already the wire's.
         np.ascontiguousarray(value, value.dtype.newbyteorder("<")).reshape(-1).view(np.uint8)
     )
     if value.nbytes % 8:
@@ -225,4 +235,5 @@ def put_wholes(values: Collection[int], chunks: Chunks) -> None:
     """The count, and the sorted numbers."""
     chunks.append(WORD.pack(len(values)))
     if values:
+        # Sorted: the reader refuses any other order.
         chunks.append(np.array(sorted(values), I8).view(np.uint8))

@@ -33,6 +33,7 @@ def tensor_bytes(value: Any) -> tuple[str, list[int], NDArray[np.uint8]]:
     dtype = str(value.dtype).removeprefix("torch.")
     if dtype not in DTYPES:
         raise MtcdError(f"A tensor of {dtype} cannot be kept.")
+    # In the order of the places: a transposed tensor lies otherwise, and comes back plain.
     flat = value.detach().cpu().contiguous().reshape(-1)
     bytes_of: NDArray[np.uint8] = flat.view(torch.uint8).numpy()
     return dtype, list(value.shape), bytes_of

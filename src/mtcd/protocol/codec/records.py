@@ -51,6 +51,8 @@ class StateWriter:
     __slots__ = ("_arrays", "_known", "_packer")
 
     def __init__(self) -> None:
+        # Strict, so that subclasses (named tuples, bools of NumPy) come to ``_told`` and keep their
+        # class.
         self._packer = msgpack.Packer(default=self._told, strict_types=True)
 
     def parts(self, value: Any) -> Parts:
@@ -163,7 +165,10 @@ class _Reading:
     def _array(self, dtype: np.dtype[Any], shape: list[int]) -> Numbers:
         count = int(np.prod(shape, dtype=np.int64))
         # small arrays stand before the large ones, which can be aligned to words
-        at = self.large if is_large(count * dtype.itemsize) else self.small
+        at = self.small
+        if is_large(count * dtype.itemsize):
+            at = self.large
+        # A copy: the state is written to, and the bytes of a journal are shared.
         values = np.frombuffer(self.data, dtype, count, at).reshape(shape).copy()
         if is_large(values.nbytes):
             self.large += values.nbytes

@@ -18,6 +18,7 @@ class Status(Field):
 
     def write(self, value: str, chunks: Chunks) -> None:
         data = value.encode()
+        # Few letters and nothing else: the text is shown on screens and written to logs as it is.
         if not (len(data) <= LONGEST_STATUS and STATUS.fullmatch(data)):
             raise WireError(self.name, "is not one that can be sent")
         chunks += [WORD.pack(len(data)), data, bytes(-len(data) % 8)]
@@ -26,6 +27,7 @@ class Status(Field):
         length = frame.whole(self.name, 1, LONGEST_STATUS + 1)
         end = frame.at + padded(length)
         data = bytes(frame.view[frame.at : end])
+        # The filling too: there is one encoding of a status.
         if len(data) < padded(length) or any(data[length:]) or not STATUS.fullmatch(data[:length]):
             raise WireError(self.name, "is not one that can be sent")
         frame.at = end

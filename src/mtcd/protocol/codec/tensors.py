@@ -18,6 +18,7 @@ def plain(values: Any) -> Any:
     it is."""
     if not is_tensor(values):
         return values
+    # A sparse tensor has no array, and one on 'meta' has no numbers at all.
     if values.is_meta or str(values.layout) != "torch.strided":
         what = "sparse"
         if values.is_meta:

@@ -32,6 +32,6 @@ TokenIndex = Annotated[int, Whole(last_token)]
 Bool = Annotated[bool, Flag()]
 Number = Annotated[float, Real()]
 Aggregate = Annotated[Array, AggregateField()]
-"""For a split network a tensor, which the protocol handles without knowing its class."""
+"""An array, or a tensor, which the protocol handles without knowing its class."""
 Representation = Annotated[Any, RepresentationField()]
 Parameters = Annotated[Array, ParametersField()]

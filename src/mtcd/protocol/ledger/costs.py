@@ -56,6 +56,7 @@ class Costs:
     per: Per = "message"
 
     def __post_init__(self) -> None:
+        # Above 0 by so much that its inverse is a finite number.
         check_number("costs.ratio", self.ratio, above=1e-9)
         for name, known in (("account", get_args(Account)), ("per", get_args(Per))):
             value = getattr(self, name)

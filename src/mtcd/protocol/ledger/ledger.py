@@ -86,6 +86,7 @@ class Ledger:
     @staticmethod
     def total(ledgers: Iterable[Ledger]) -> Ledger:
         """The sum of the ledgers of several parties."""
+        # By parties, not by messages: each keeps its own ledger, and sees only what it sends.
         whole = Ledger()
         for one in ledgers:
             whole.message_counts = [
@@ -121,6 +122,7 @@ class Ledger:
     def bytes(self, account: Account = "charged") -> Totals:
         """The same in bytes."""
         wide = dict(zip(LINKS, self.wide_counts, strict=True))
+        # Numbers that are wide under every transport take what is missing to eight bytes.
         floats = self.floats(account)
         return {
             link: floats[link] * self.float_bytes + wide[link] * (WIDE_BYTES - self.float_bytes)

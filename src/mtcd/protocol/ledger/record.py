@@ -9,6 +9,7 @@ from mtcd.protocol.party import SERVER, Message
 def record(message: Message, ledger: Ledger) -> None:
     """Record a message that the engine sends. Messages without floats do not count."""
     sender, to, floats, hop_floats = message.sender, message.to, message.floats, message.hop_floats
+    # A token: every visit ends with a hop, wherever the message goes.
     if hop_floats:
         ledger.hops += 1
         ledger.unchanged += message.unchanged
@@ -16,6 +17,7 @@ def record(message: Message, ledger: Ledger) -> None:
             ledger.unsent_hops += 1
             ledger.unsent_floats += hop_floats
 
+    # What a party sends to itself leaves no machine.
     if floats and to != sender:
         link = CLIENT_CLIENT
         if to == SERVER:

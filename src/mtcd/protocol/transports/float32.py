@@ -24,6 +24,7 @@ class Float32(Transport):
     dtype = F4
 
     def encode(self, numbers: Any) -> Any:
+        # What becomes infinite is refused on the wire, or ends the run as one that has diverged.
         with np.errstate(over="ignore"):
             return np.asarray(numbers, np.float32)
 

@@ -64,6 +64,7 @@ class Transport(Stateful, ABC):
 def mapped(payload: P, transform: Any) -> P:
     """The payload with its arrays transformed; a token is changed in place, because its sender no
     longer uses it."""
+    # Tokens only: other payloads have no slots, or none with arrays.
     slots = getattr(payload, "slots", None)
     if slots:
         for name in slots.keys() & _array_slots():
@@ -71,9 +72,11 @@ def mapped(payload: P, transform: Any) -> P:
 
     kind = type(payload)
     names = _ARRAYS.get(kind)
+    # Found once per class: its fields never change.
     if names is None:
         names = _ARRAYS[kind] = _arrays(kind)
     found = {name: getattr(payload, name) for name in names}
+    # None is an aggregate that the sender does not have; it stays away.
     new = {name: transform(array) for name, array in found.items() if array is not None}
     if not new:
         return payload

@@ -36,27 +36,29 @@ class Walking(Protocol):
 
 
 @dataclass(frozen=True)
-class Block:
+class PartyWeights:
     """The parameters of one party; with momentum, the velocity of each too."""
 
     weights: Weights
     velocity: Weights
 
     @staticmethod
-    def of(module: nn.Module) -> Block:
+    def of(module: nn.Module) -> PartyWeights:
         """The parameters of a module, with zero velocity."""
         weights = {
             name: p.detach().clone() for name, p in module.named_parameters() if p.requires_grad
         }
-        return Block(weights, {name: torch.zeros_like(p) for name, p in weights.items()})
+        return PartyWeights(weights, {name: torch.zeros_like(p) for name, p in weights.items()})
 
-    def step(self, gradient: Weights, eta: float, momentum: float) -> Block:
+    def step(self, gradient: Weights, eta: float, momentum: float) -> PartyWeights:
         """The block after one step along this gradient, with momentum."""
         velocity = {name: momentum * self.velocity[name] + g for name, g in gradient.items()}
-        return Block({name: p - eta * velocity[name] for name, p in self.weights.items()}, velocity)
+        return PartyWeights(
+            {name: p - eta * velocity[name] for name, p in self.weights.items()}, velocity
+        )
 
 
-Theta = list[Block]
+Theta = list[PartyWeights]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,26 +72,29 @@ class Task:
     features: Sequence[Tensor]
     labels: Tensor
 
-    def start(self) -> tuple[Theta, Block]:
+    def start(self) -> tuple[Theta, PartyWeights]:
         """The parameters at the start: theta^0 and theta_0^0."""
-        return [Block.of(module) for module in self.representations], Block.of(self.fusion)
+        return [PartyWeights.of(module) for module in self.representations], PartyWeights.of(
+            self.fusion
+        )
 
     def aggregate(self, parts: Parts) -> Tensor:
         """H of all representations."""
         if self.aggregation == "concat":
             return torch.cat(parts, dim=1)
-        return torch.stack(parts).sum(dim=0) / (len(parts) if self.aggregation == "mean" else 1)
+        total = torch.stack(parts).sum(dim=0)
+        if self.aggregation == "mean":
+            return total / len(parts)
+        return total
 
 
-class Objective:
+class SplitObjective:
     """f on a mini-batch."""
 
     def __init__(self, task: Task, batches: Batches, t: int) -> None:
-        rows = (
-            torch.arange(len(task.labels))
-            if batches.size is None
-            else torch.as_tensor(batches.rows(t))
-        )
+        rows = torch.arange(len(task.labels))
+        if batches.size is not None:
+            rows = torch.as_tensor(batches.rows(t))
         self.task = task
         self.features = [x[rows] for x in task.features]
         self.labels = task.labels[rows]
@@ -117,10 +122,10 @@ class Objective:
         if k is not None:
             parts = [*parts[:k], self.h(k, theta_k), *parts[k + 1 :]]
         wanted = [*theta_k.values(), *theta_0.values()]
+        if not wanted:  # neither has parameters, which autograd does not take
+            return {}, {}
         found = iter(
             torch.autograd.grad(self.value(parts, theta_0), wanted, materialize_grads=True)
-            if wanted
-            else ()
         )
         return {name: next(found) for name in theta_k}, {name: next(found) for name in theta_0}
 
@@ -144,9 +149,9 @@ class Settings:
 def token_roaming(
     theta: Theta,
     parts: Parts,
-    theta_0: Block,
+    theta_0: PartyWeights,
     k: int,
-    f: Objective,
+    f: SplitObjective,
     S: int,
     how: Settings,
     t: int,
@@ -163,7 +168,9 @@ def token_roaming(
     return theta
 
 
-def improved_fusion(theta_0: Block, parts: Parts, f: Objective, how: Settings, t: int) -> Block:
+def improved_fusion(
+    theta_0: PartyWeights, parts: Parts, f: SplitObjective, how: Settings, t: int
+) -> PartyWeights:
     """The server's part while tokens roam: steps of theta_0 on Z^t."""
     for _ in range(how.fusion_updates):
         theta_0 = theta_0.step(
@@ -174,12 +181,12 @@ def improved_fusion(theta_0: Block, parts: Parts, f: Objective, how: Settings, t
 
 def mtcd(
     task: Task, roaming: Walking, how: Settings, tokens: int, S: int, rule: str, T: int
-) -> list[tuple[Theta, Block]]:
+) -> list[tuple[Theta, PartyWeights]]:
     """Algorithm 2: (theta, theta_0) at t = 0, ..., T."""
     iterates = [task.start()]
     for t in range(T):  # line 2
         theta, theta_0 = iterates[-1]
-        f = Objective(task, how.batches, t)  # line 4
+        f = SplitObjective(task, how.batches, t)  # line 4
         Z = f.parts(theta)  # lines 5, 6
         ends: list[Theta] = []
         visited: list[set[int]] = []
@@ -205,11 +212,12 @@ def mtcd(
     return iterates
 
 
-def combine(rule: str, copies: Sequence[Block], came: Sequence[bool]) -> Block:
+def combine(rule: str, copies: Sequence[PartyWeights], came: Sequence[bool]) -> PartyWeights:
     """sum_gamma w_gamma theta_k(gamma): 1/Gamma each, or equal among the visitors; other copies are
     theta^t."""
-    fair = rule == "average" or not any(came)
-    weights = [1 / len(copies) if fair else seen / sum(came) for seen in came]
+    weights = [1 / len(copies)] * len(copies)
+    if rule != "average" and any(came):
+        weights = [seen / sum(came) for seen in came]
 
     def mix(parts: Sequence[Mapping[str, Tensor]]) -> Weights:
         pairs = list(zip(weights, parts, strict=True))
@@ -218,16 +226,18 @@ def combine(rule: str, copies: Sequence[Block], came: Sequence[bool]) -> Block:
             name: torch.stack([w * part[name] for w, part in pairs]).sum(dim=0) for name in names
         }
 
-    return Block(mix([copy.weights for copy in copies]), mix([copy.velocity for copy in copies]))
+    return PartyWeights(
+        mix([copy.weights for copy in copies]), mix([copy.velocity for copy in copies])
+    )
 
 
-def svfl(task: Task, how: Settings, rounds: int) -> list[tuple[Theta, Block]]:
+def svfl(task: Task, how: Settings, rounds: int) -> list[tuple[Theta, PartyWeights]]:
     """FedBCD: every client takes Q steps on the same Z, with the other clients' parameters
     stale."""
     iterates = [task.start()]
     for t in range(rounds):
         theta, theta_0 = iterates[-1]
-        f = Objective(task, how.batches, t)
+        f = SplitObjective(task, how.batches, t)
         Z = f.parts(theta)
         new = [
             token_roaming(theta, Z, theta_0, k, f, 1, how, t, lambda s, k: k)[k]
@@ -244,14 +254,14 @@ def stcd(
     fusing: frozenset[int],
     S: int,
     first_pass: bool = True,
-) -> tuple[Theta, Block]:
+) -> tuple[Theta, PartyWeights]:
     """Algorithm 1 without a server: theta_0 is updated at some clients, each with its own velocity
     of theta_0.
 
     Without a ``first_pass`` the token sets out with nothing in it.
     """
     theta, theta_0 = task.start()
-    f = Objective(task, how.batches, 0)
+    f = SplitObjective(task, how.batches, 0)
     parts = f.parts(theta)  # line 2
     if not first_pass:
         parts = [torch.zeros_like(part) for part in parts]
@@ -263,7 +273,9 @@ def stcd(
             here, there = f.gradients(k, parts, theta[k].weights, theta_0.weights)
             theta[k] = theta[k].step(here, eta, how.momentum)
             if k in fusing:
-                theta_0 = Block(theta_0.weights, velocities[k]).step(there, eta, how.momentum)
+                theta_0 = PartyWeights(theta_0.weights, velocities[k]).step(
+                    there, eta, how.momentum
+                )
                 velocities[k] = theta_0.velocity
         parts[k] = f.h(k, theta[k].weights).detach()
         k, previous = roaming.next(0, 0, s + 1, k, previous), k

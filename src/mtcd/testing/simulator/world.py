@@ -56,14 +56,12 @@ class CrashingJournal(MemoryJournal):
     def copy(self) -> MemoryJournal:
         """The same content, in a journal that may be written to."""
         made = MemoryJournal()
-        made.content, made.beside = (
-            self.content,
-            {name: array.copy() for name, array in self.beside.items()},
-        )
+        made.content = self.content
+        made.beside = {name: array.copy() for name, array in self.beside.items()}
         return made
 
 
-class Outcome(Enum):
+class Arrival(Enum):
     """The outcome of the arrival of an envelope or ack."""
 
     LOST = "lost"
@@ -98,7 +96,9 @@ class World:
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
         first = self.make_parties()
-        self.numbers = [*range(len(first.clients)), *([] if first.server is None else [SERVER])]
+        self.numbers = list(range(len(first.clients)))
+        if first.server is not None:
+            self.numbers.append(SERVER)
         self.journals = {number: CrashingJournal() for number in self.numbers}
         self.parties: dict[int, ReliableParty] = {}
         self.away: dict[int, int] = {}
@@ -155,6 +155,8 @@ class World:
             if not self.in_flight:
                 return
         self._send_again()
+
+        # in any order: links promise none
         place = self.random.randrange(len(self.in_flight))
         self.in_flight[place], self.in_flight[-1] = self.in_flight[-1], self.in_flight[place]
         data = self.in_flight.pop()
@@ -172,9 +174,9 @@ class World:
 
     def send_all(self) -> None:
         """Every party that is up sends all that waits for an ack."""
-        self.in_flight = [
-            pack(one) for party in self.parties.values() for one in party.unacknowledged()
-        ]
+        self.in_flight = []
+        for party in self.parties.values():
+            self.in_flight += map(pack, party.unacknowledged())
         self.random.shuffle(self.in_flight)
 
     def _send_again(self) -> None:
@@ -183,44 +185,48 @@ class World:
             return
         waiting = self.parties[self.random.choice(sorted(self.parties))].unacknowledged()
         if waiting and self.random.random() < self.eager:
-            self.in_flight.append(
-                pack(self.random.choice(waiting[-4:] if self.random.random() < 0.7 else waiting))
-            )
+            if self.random.random() < 0.7:  # mostly new ones, which have not arrived yet
+                waiting = waiting[-4:]
+            self.in_flight.append(pack(self.random.choice(waiting)))
 
-    def arrive(self, thing: Envelope | Ack, data: bytes) -> Outcome:
+    def arrive(self, thing: Envelope | Ack, data: bytes) -> Arrival:
         """An envelope or ack reaches its receiver, if that is up."""
         at = receiver(thing)
-        other = thing.to if isinstance(thing, Ack) else thing.sender
         if at not in self.parties:
-            return Outcome.DOWN
-        if at != other and frozenset({at, other}) in self.cuts:
-            return Outcome.CUT
+            return Arrival.DOWN
+        if frozenset({thing.sender, thing.to}) in self.cuts:  # a party is not cut off from itself
+            return Arrival.CUT
         if at in self.hung:
             self.in_flight.append(data)
-            return Outcome.HUNG
+            return Arrival.HUNG
+
         party = self.parties[at]
         if isinstance(thing, Ack):
             party.acknowledge(thing)
-            return Outcome.ACK
+            return Arrival.ACK
         is_new, is_stale = not party.is_duplicate(thing), party.policy.is_stale(thing)
         key = thing.sender, thing.to, thing.sequence
         before = set(party.outbox)
         try:
             ack, reports = party.deliver(thing)
         except Crash:
+            # whether it counts as processed, the journal says: it is all that survives
             kept = self.from_journal(at)
             self.processed[key] += is_new and kept.is_duplicate(thing)
             raise
+
         if ack is None:
-            return Outcome.DEFERRED
+            return Arrival.DEFERRED
         self.processed[key] += is_new
         self.reports += reports
         new = [pack(envelope) for place, envelope in party.outbox.items() if place not in before]
         self.in_flight += [pack(ack), *new]
         if not is_new:
-            return Outcome.DUPLICATE
+            return Arrival.DUPLICATE
         # checked before and after: the envelope may carry a new term, or end its own iteration
-        return Outcome.STALE if is_stale and party.policy.is_stale(thing) else Outcome.PROCESSED
+        if is_stale and party.policy.is_stale(thing):
+            return Arrival.STALE
+        return Arrival.PROCESSED
 
     def _faults(self) -> None:
         for number, until in list(self.away.items()):
@@ -247,7 +253,10 @@ class World:
         if party is not None and observer not in self.hung:
             before = set(party.outbox)
             try:
-                (party.peer_lost if down else party.peer_found)(k)
+                if down:
+                    party.peer_lost(k)
+                else:
+                    party.peer_found(k)
                 self.in_flight += [
                     pack(one) for place, one in party.outbox.items() if place not in before
                 ]
@@ -267,7 +276,9 @@ class World:
 
 def receiver(thing: Envelope | Ack) -> int:
     """The party that an envelope or ack goes to."""
-    return thing.sender if isinstance(thing, Ack) else thing.to
+    if isinstance(thing, Ack):
+        return thing.sender  # of the envelope that is acknowledged
+    return thing.to
 
 
 def make_with(build: Callable[..., ReliableParty], *more: Any) -> Make:

@@ -122,8 +122,11 @@ class Calling(Watcher):
             _called(one, hook, told(partial(self._stop, type(one).__name__)))
 
     def _stop(self, name: str, reason: str = "") -> None:
-        if self._stopped is None:
-            self._stopped = f"{name}: {reason}" if reason else name
+        if self._stopped is not None:  # the first one says why
+            return
+        self._stopped = name
+        if reason:
+            self._stopped = f"{name}: {reason}"
 
 
 def _called(one: Callback, hook: str, *given: Any) -> Any:

@@ -90,4 +90,7 @@ class CsvWriter(Callback):
 
     def _write_all(self) -> None:
         self._columns = self._rows.columns
-        write_whole(Path(self.file), self._rows.to_csv() if self._rows else "")
+        text = ""  # before the first measurement, it is not known which columns there will be
+        if self._rows:
+            text = self._rows.to_csv()
+        write_whole(Path(self.file), text)

@@ -62,9 +62,12 @@ class EarlyStopping(Callback):
             self._first = row
         self._rows += 1
         value = value_of(row, self.on)
-        if value is not None:
-            waits = not self._best.improves(value) and has_begun(self._first, row)
-            self._waited = self._waited + 1 if waits else 0
+        if value is None:
+            return
+        if self._best.improves(value) or not has_begun(self._first, row):
+            self._waited = 0
+        else:
+            self._waited += 1
 
     @property
     def _reason(self) -> str:

@@ -77,9 +77,12 @@ class KeepBest(Callback):
         if any(hasattr(theta, "trees") for theta in self._parameters):
             taken = take(self._parameters)
             return Snapshot({**facts, **taken.facts}, taken.tensors)
+
         tensors: dict[str, Any] = {}
         for k, theta in enumerate(self._parameters):
-            parts = theta if isinstance(theta, Mapping) else {"": theta}
+            parts = {"": theta}  # an array has no name
+            if isinstance(theta, Mapping):
+                parts = dict(theta)
             tensors |= {f"{k}/{name}": value for name, value in parts.items()}
         return Snapshot(facts, tensors)
 

@@ -62,7 +62,9 @@ class MLflowWriter(Callback):
 
     def on_end(self, run: Run) -> None:
         self._client.set_tag(self.run_id, "status", run.status)
-        ended = "KILLED" if run.status == "interrupted" else "FINISHED"
+        ended = "FINISHED"
+        if run.status == "interrupted":
+            ended = "KILLED"
         self._client.set_terminated(self.run_id, ended)
         self._open = False
 

@@ -26,7 +26,7 @@ from mtcd.federation.node.exit_status import (
 )
 from mtcd.federation.node.node import Node
 from mtcd.federation.node.operator import ask_everybody, operator_bundle
-from mtcd.federation.node.overview import learn_statuses, summarise
+from mtcd.federation.node.overview import learn_statuses, learn_statuses_beside, summarise
 from mtcd.models.glm.party.participant import LinearParticipant
 from own_parts import model_section
 from problems import MODELS, make_data
@@ -268,3 +268,25 @@ def test_a_failure_in_the_opening_is_told_as_a_word_without_its_text(
         assert "secret" not in str(error)
     word = ExitStatuses(nodes["c1"].bundle, tmp_path / "runs" / "c1" / FILE).statuses["c2"]
     assert (word.outcome, word.status) == ("failed", "MtcdError")
+
+
+def test_words_in_a_run_folder_beside_are_of_their_owner_and_of_the_run_of_those_who_answer(
+    tmp_path: Path,
+) -> None:
+    bundles = found(tmp_path / "f")
+    for name in ("a", "b"):
+        (bundles / name / "run").mkdir()
+    in_folder = [signed(bundles), signed(bundles, "b"), "nonsense"]
+    (bundles / "a" / "run" / FILE).write_text(json.dumps(in_folder))
+    (bundles / "b" / "run" / FILE).write_text("[")
+
+    def learned(answers: dict[str, Any], place: str) -> set[str]:
+        (tmp_path / place).mkdir()
+        words = known(bundles, tmp_path / place)
+        learn_statuses_beside(words, read_bundle(bundles / "operator"), answers)
+        return set(words.statuses)
+
+    assert learned({}, "nobody answers") == {"a"}
+    assert learned({"c": {"run": "r1", "exit_statuses": []}}, "in the run") == {"a"}
+    assert learned({"c": {"run": "r2", "exit_statuses": []}}, "in another run") == set()
+    assert learned({"a": {"run": "r1", "exit_statuses": []}}, "it answers itself") == set()

@@ -15,7 +15,7 @@ from mtcd.core.errors import DataError, MtcdError, WireError
 from mtcd.data.vertical import VerticalData
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.node.chunks import wrap
-from mtcd.federation.node.link import NO, OK, Request
+from mtcd.federation.node.link import NO, OK, IncomingRequest
 from mtcd.federation.node.passing import (
     SumContributor,
     SumReceiver,
@@ -292,10 +292,10 @@ def test_blocks_of_others_and_of_other_runs_are_refused(tmp_path: Path) -> None:
     assert "different runs" in here.context.log.tail[-1]["text"]
 
 
-def asked(sender: str, body: bytes, answers: list[str], kind: str = "add") -> Request:
+def asked(sender: str, body: bytes, answers: list[str], kind: str = "add") -> IncomingRequest:
     """A request that notes how it was answered."""
     words = {b"": "let go", OK: "answered", NO: "refused"}
-    return Request(sender, kind, body, lambda answer: answers.append(words[answer[:1]]))
+    return IncomingRequest(sender, kind, body, lambda answer: answers.append(words[answer[:1]]))
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ from mtcd.federation.node.aligning import AlignmentFollower
 from mtcd.federation.node.ending import Watched
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
-from mtcd.federation.node.overview import in_words, is_dead, summarise
-from mtcd.federation.psi_process import Progress
+from mtcd.federation.node.operator import _Asking
+from mtcd.federation.node.overview import _gap, in_words, is_dead, summarise
+from mtcd.federation.psi_process import AlignmentProgress
 from mtcd.protocol.ledger.ledger import Ledger
 from waiting import PATIENCE
 
@@ -99,7 +100,7 @@ def test_alignment_leaves_the_loop_to_others(monkeypatch: pytest.MonkeyPatch) ->
         SimpleNamespace(ids=["x"]),
         Log("b", None),
     )  # type: ignore
-    led._answering, led.progress = False, Progress()
+    led._answering, led.progress = False, AlignmentProgress()
     monkeypatch.setattr(led, "read", lambda asked, parts: ({}, [b"request"]), raising=False)
 
     def answer(body: bytes) -> None:
@@ -279,3 +280,27 @@ def test_stop_says_whom_it_reached_and_what_then_happens(
     assert "Reached 3 of 5: a, b, d. Not stopped, after 7 s: c, e." in told
     assert "learns of the end from the others" in told
     assert "--timeout" in told
+
+
+def test_the_gap_is_the_sum_of_the_parts_over_the_smallest_objective() -> None:
+    parts: list[dict[str, Any]] = [
+        {"gap_part": 0.25, "objective": -2.0},
+        {"gap_part": 0.5, "objective": 4.0},
+        {"gap_part": 0.0},
+    ]
+    assert _gap(parts, 3) == 0.375
+    assert _gap(parts, 4) is None, "one has not told its part"
+    assert _gap([{"gap_part": 0.25}], 1) is None, "nobody knows f"
+    assert _gap([{"gap_part": -0.25, "objective": 2.0}], 1) == 0.0
+
+
+@pytest.mark.parametrize(("reached", "until"), [(True, 103.0), (False, 100.0), (None, 101.0)])
+def test_the_operator_waits_for_those_who_accept_a_connection(
+    reached: bool | None, until: float
+) -> None:
+    asking: Any = object.__new__(_Asking)
+    asking.began, asking.until = 100.0, {"a": 101.0}
+    asking.timeouts = SimpleNamespace(connection=1.0, answer=3.0)
+    asking.link = SimpleNamespace(reached={} if reached is None else {"a": reached})
+    asking._judge("a")
+    assert asking.until == {"a": until}

@@ -48,6 +48,12 @@ CASES: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
         {"kind": "dcpa", "stepsize": 0.01},
         {"network": {"kind": "cycle"}, "server": None},
     ),
+    "tree-cg": (LOGISTIC, {"kind": "tree-cg", "degree": 2}, {"server": None}),
+    "accelerated rounds": (
+        RIDGE,
+        {"kind": "svfl", "acceleration": "conjugate"},
+        {"labels__shared_with": ["parties", "server"]},
+    ),
 }
 SAMPLES = 10  # so that the ids, sorted, are in the order of the rows
 

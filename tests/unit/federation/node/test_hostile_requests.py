@@ -17,7 +17,7 @@ from hubs import Done, Hub, Passing, holds, linear
 from mtcd.core.errors import ConfigError, WireError
 from mtcd.federation.node.aligning import agreement
 from mtcd.federation.node.chunks import unwrap, wrap
-from mtcd.federation.node.context import Handshake, spoken
+from mtcd.federation.node.context import VersionExchange, spoken
 from mtcd.federation.node.ending import FINAL_MODULE
 from mtcd.federation.node.exit_status import EXIT_STATUS, ExitStatus, Signer
 from mtcd.federation.node.opening import Agreed, OpeningFollower
@@ -235,7 +235,7 @@ def test_a_refusal_that_was_relayed_is_refused() -> None:
 def test_a_hello_that_was_relayed_is_refused() -> None:
     """Whoever relays it could say that a peer speaks another protocol, and cut it off."""
     rpc, log = StubRpc(), SimpleNamespace()
-    Handshake(rpc, log)  # type: ignore[arg-type]
+    VersionExchange(rpc, log)  # type: ignore[arg-type]
     told = Told("c0", spoken(), direct=False)
     with pytest.raises(WireError, match="is never relayed"):
         rpc.handlers["hello"](told)

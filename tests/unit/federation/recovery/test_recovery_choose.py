@@ -7,16 +7,17 @@ import pytest
 from mtcd.federation.delivery.journal import MemoryJournal
 from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.federation.recovery.choose import make_reliable_party
+from mtcd.federation.recovery.in_step import InStep
 from mtcd.federation.recovery.iteration_client import IterationClient
 from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.federation.recovery.lone_token import LoneToken
 from mtcd.federation.recovery.wait import Wait
 from mtcd.methods.dcpa.dcpa import DCPA
-from mtcd.methods.dcpa.recovery import InStep
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.recovery import RoundServer
 from mtcd.methods.svfl.svfl import SVFL
+from mtcd.methods.tree_cg.tree_cg import TreeCG
 from mtcd.models.glm.model import Glm
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
@@ -38,6 +39,8 @@ DATA = make_data(MODEL, 8, [2, 2, 1, 1], seed=1)
         (STCD(stepsize=0.01, walk="tour", acceleration="momentum"), [Wait]),
         (DCPA(stepsize=0.01), [InStep]),
         (DCPA(stepsize=0.01, variant="A"), [InStep]),
+        (TreeCG(), [InStep]),
+        (SVFL(stepsize=0.01, acceleration="momentum"), [Wait, Wait]),
     ],
 )
 def test_the_policy_of_each_party(method: Method, classes: Sequence[type[RecoveryPolicy]]) -> None:

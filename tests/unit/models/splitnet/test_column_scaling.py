@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from mtcd.models.splitnet.nets.scaling import Standardise, scaling_of
+from mtcd.models.splitnet.nets.scaling import StandardScaling, scaling_of
 
 
 def test_columns_have_zero_mean_and_unit_variance_and_constant_ones_are_zero() -> None:
@@ -23,4 +23,4 @@ def test_columns_have_zero_mean_and_unit_variance_and_constant_ones_are_zero() -
 
 def test_a_new_layer_changes_nothing() -> None:
     rows = torch.arange(6.0).reshape(2, 3)
-    assert torch.equal(Standardise(3)(rows), rows)
+    assert torch.equal(StandardScaling(3)(rows), rows)

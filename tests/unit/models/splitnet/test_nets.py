@@ -10,7 +10,7 @@ import torch
 
 from mtcd.core.errors import ConfigError
 from mtcd.models.splitnet.nets import FUSIONS, NETS, linear, mlp, mlp_head, mvcnn, resnet18
-from mtcd.models.splitnet.nets.resnet import Block
+from mtcd.models.splitnet.nets.resnet import ResidualBlock
 
 SHAPES = {"resnet18": (3, 16, 16), "mvcnn": (1, 32, 32), "mlp": (7,)}
 
@@ -105,7 +105,7 @@ def test_widths_unless_given() -> None:
 
 def test_a_block_of_resnet_adds_what_came_in_fitted_where_the_shape_changes() -> None:
     pictures = torch.randn(2, 3, 6, 4)
-    same, wider, smaller = Block(3, 3, 1), Block(3, 5, 1), Block(3, 3, 2)
+    same, wider, smaller = ResidualBlock(3, 3, 1), ResidualBlock(3, 5, 1), ResidualBlock(3, 3, 2)
     assert isinstance(same.short, torch.nn.Identity)
     assert [tuple(block(pictures).shape) for block in (same, wider, smaller)] == [
         (2, 3, 6, 4),

@@ -15,14 +15,15 @@ from mtcd.models.splitnet.modules import Trainable, draws_numbers
 from mtcd.models.splitnet.optimiser import plain_sgd
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.record_tensors import DTYPES, tensor_bytes, tensor_of
-from mtcd.testing.references.splitnet import Block, combine
+from mtcd.testing.references.splitnet import PartyWeights, combine
 
 CPU = torch.device("cpu")
 
 
-def blocks(*values: float) -> list[Block]:
+def blocks(*values: float) -> list[PartyWeights]:
     return [
-        Block({"w": torch.tensor([value])}, {"w": torch.tensor([10 * value])}) for value in values
+        PartyWeights({"w": torch.tensor([value])}, {"w": torch.tensor([10 * value])})
+        for value in values
     ]
 
 

@@ -11,7 +11,15 @@ from torch import nn
 from torch.nn import functional
 
 from mtcd.protocol.batches import Batches
-from mtcd.testing.references.splitnet import Block, Objective, Settings, Task, mtcd, stcd, svfl
+from mtcd.testing.references.splitnet import (
+    PartyWeights,
+    Settings,
+    SplitObjective,
+    Task,
+    mtcd,
+    stcd,
+    svfl,
+)
 
 RNG = np.random.default_rng(3)
 X, Y = RNG.standard_normal((3, 6)), RNG.standard_normal(6)
@@ -83,7 +91,7 @@ class Trails:
         return [*self.trails[token, t], 0][hop]
 
 
-def check(found: tuple[list[Block], Block], w: Any, v: float, u: Any = None) -> None:
+def check(found: tuple[list[PartyWeights], PartyWeights], w: Any, v: float, u: Any = None) -> None:
     theta, theta_0 = found
     np.testing.assert_allclose([block.weights["weight"].item() for block in theta], w)
     assert theta_0.weights["weight"].item() == pytest.approx(v)
@@ -190,7 +198,7 @@ def test_gradients_of_a_fusion_without_parameters_and_of_unused_ones() -> None:
     spare.register_parameter("frozen", nn.Parameter(torch.ones(2), requires_grad=False))
     x, y = torch.ones(2, 1).double(), torch.zeros(2, 1).double()
     given = Task([spare], nn.Identity(), "sum", functional.mse_loss, [x], y)
-    f, (theta, theta_0) = Objective(given, Batches(2, None, 0), 0), given.start()
+    f, (theta, theta_0) = SplitObjective(given, Batches(2, None, 0), 0), given.start()
     assert theta[0].weights.keys() == theta[0].velocity.keys() == {"weight", "unused"}
     Z = f.parts(theta)
     assert f.gradients(None, Z, {}, theta_0.weights) == ({}, {})

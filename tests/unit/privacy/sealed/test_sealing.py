@@ -21,7 +21,7 @@ from mtcd.privacy.sealed.bfv.parameters import (
     choose_parameters,
     plain_prime,
 )
-from mtcd.privacy.sealed.bfv.wire import PRODUCT, Frame
+from mtcd.privacy.sealed.bfv.wire import PRODUCT, CipherFrame
 
 CLEAR = find("clear")
 CHOSEN = choose_parameters(200, [3], 4)
@@ -163,7 +163,9 @@ def test_a_visit_with_the_clear_twin_is_the_product_of_numpy() -> None:
     with pytest.raises(WireError, match="can only be decrypted"):
         sealer.vector_from_bytes(sealer.to_bytes(sealer.flood_vector(changed)))
     with pytest.raises(WireError, match="primes"):
-        key.product_from_bytes(Frame(PRODUCT, 1, False, 3, 1, key._mark, bytes(24)).to_bytes())
+        key.product_from_bytes(
+            CipherFrame(PRODUCT, 1, False, 3, 1, key._mark, bytes(24)).to_bytes()
+        )
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff", b"[" * 100_000])

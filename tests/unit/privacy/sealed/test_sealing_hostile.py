@@ -13,7 +13,7 @@ from mtcd.core.errors import MtcdError, WireError
 from mtcd.privacy.sealed.bfv.cipher import Sealer, SecretKey, find
 from mtcd.privacy.sealed.bfv.keys import join, split
 from mtcd.privacy.sealed.bfv.parameters import choose_parameters
-from mtcd.privacy.sealed.bfv.wire import PRODUCT, PUBLIC, VECTOR, Frame
+from mtcd.privacy.sealed.bfv.wire import PRODUCT, PUBLIC, VECTOR, CipherFrame
 
 BFV = find("bfv")
 SAMPLES = 30
@@ -115,35 +115,35 @@ def test_any_other_bytes_are_refused(kind: int, data: bytes) -> None:
     ],
 )
 def test_frames_that_lie_are_refused(change: dict[str, object], message: str) -> None:
-    frame = Frame.from_bytes(honest(PRODUCT), PRODUCT)
+    frame = CipherFrame.from_bytes(honest(PRODUCT), PRODUCT)
     assert len(frame.content) == SIZE
     with pytest.raises(WireError, match=message):
-        read(PRODUCT, Frame(**{**vars(frame), **change}).to_bytes())  # type: ignore[arg-type]
+        read(PRODUCT, CipherFrame(**{**vars(frame), **change}).to_bytes())  # type: ignore[arg-type]
 
 
 def test_a_vector_that_is_not_encrypted_is_refused() -> None:
-    frame = Frame.from_bytes(honest(VECTOR), VECTOR)
+    frame = CipherFrame.from_bytes(honest(VECTOR), VECTOR)
     half = len(frame.content) // 2
     for content in (
         bytes(2 * half),
         b"".join(frame.content[p : p + 8192 * 7] + bytes(8192 * 7) for p in PRIMES),
     ):
         with pytest.raises(WireError, match="not encrypted"):
-            read(VECTOR, Frame(**{**vars(frame), "content": content}).to_bytes())
+            read(VECTOR, CipherFrame(**{**vars(frame), "content": content}).to_bytes())
 
 
 def test_a_made_up_token_is_refused_because_of_its_noise() -> None:
     key, sealer = pair()
-    frame = Frame.from_bytes(
+    frame = CipherFrame.from_bytes(
         sealer.to_bytes(sealer.flood_vector(sealer.encrypt(range(SAMPLES)))), 1
     )
     content = np.random.default_rng(0).integers(0, 64, len(frame.content)).astype(np.uint8)
-    forged = Frame(**{**vars(frame), "content": content.tobytes()}).to_bytes()
+    forged = CipherFrame(**{**vars(frame), "content": content.tobytes()}).to_bytes()
     with pytest.raises(WireError, match="too much noise"):
         key.open_vector(key.vector_from_bytes(forged))
     flipped = bytearray(frame.content)
     flipped[8192 + 7 * 1000 + 5] ^= 1  # one coefficient of many
-    damaged = Frame(**{**vars(frame), "content": bytes(flipped)}).to_bytes()
+    damaged = CipherFrame(**{**vars(frame), "content": bytes(flipped)}).to_bytes()
     with pytest.raises(WireError, match="too much noise"):
         key.open_vector(key.vector_from_bytes(damaged))
 
@@ -151,19 +151,22 @@ def test_a_made_up_token_is_refused_because_of_its_noise() -> None:
 def test_a_made_up_product_is_answered_with_as_many_numbers_as_any_other() -> None:
     """Nothing tells it from an honest one, which is as uniform; only its sender uses the answer."""
     key, _ = pair()
-    frame = Frame.from_bytes(honest(PRODUCT), PRODUCT)
+    frame = CipherFrame.from_bytes(honest(PRODUCT), PRODUCT)
     content = np.random.default_rng(0).integers(0, 64, SIZE).astype(np.uint8).tobytes()
-    forged = key.product_from_bytes(Frame(**{**vars(frame), "content": content}).to_bytes())
+    forged = key.product_from_bytes(CipherFrame(**{**vars(frame), "content": content}).to_bytes())
     assert key.open_product(forged).shape == (3,)
 
 
 def test_lengths_inside_public_keys_are_checked() -> None:
-    frame = Frame.from_bytes(honest(PUBLIC), PUBLIC)
+    frame = CipherFrame.from_bytes(honest(PUBLIC), PUBLIC)
     agreed, first, seed, *rotations = split(frame.content)
 
     def attempt(content: bytes) -> None:
         mark = hashlib.sha256(content).digest()[:16]
-        read(PUBLIC, Frame(**{**vars(frame), "content": content, "fingerprint": mark}).to_bytes())
+        read(
+            PUBLIC,
+            CipherFrame(**{**vars(frame), "content": content, "fingerprint": mark}).to_bytes(),
+        )
 
     attempt(frame.content)
     huge = (2**63).to_bytes(8, "little") + frame.content[8:]
@@ -189,11 +192,11 @@ def test_lengths_inside_public_keys_are_checked() -> None:
 
 def test_a_second_polynomial_of_the_holders_choice_is_refused() -> None:
     """There is no place for one: with a trapdoor in it, requests would tell the whole table."""
-    frame = Frame.from_bytes(honest(PUBLIC), PUBLIC)
+    frame = CipherFrame.from_bytes(honest(PUBLIC), PUBLIC)
     agreed, first, _, *rotations = split(frame.content)
     content = join([agreed, first, first, *rotations])
     mark = hashlib.sha256(content).digest()[:16]
-    forged = Frame(**{**vars(frame), "content": content, "fingerprint": mark})
+    forged = CipherFrame(**{**vars(frame), "content": content, "fingerprint": mark})
     with pytest.raises(WireError, match=r"sealed\.keys do not have the size"):
         read(PUBLIC, forged.to_bytes())
 

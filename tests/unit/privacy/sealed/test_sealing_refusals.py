@@ -21,7 +21,7 @@ from mtcd.privacy.sealed.bfv.fixed_point import (
 )
 from mtcd.privacy.sealed.bfv.keys import parse_parameters, split
 from mtcd.privacy.sealed.bfv.parameters import Parameters, choose_parameters
-from mtcd.privacy.sealed.bfv.wire import PRODUCT, VECTOR, Frame
+from mtcd.privacy.sealed.bfv.wire import PRODUCT, VECTOR, CipherFrame
 
 SAMPLES = 30
 PARAMETERS = choose_parameters(SAMPLES, [3], 4)
@@ -57,16 +57,16 @@ def test_products_of_a_wrong_number_of_columns_are_refused(
     product = sealer.product(
         sealer.encrypt(np.arange(SAMPLES)), sealer.encode(np.ones((SAMPLES, 2), int))
     )
-    honest = Frame.from_bytes(sealer.to_bytes(sealer.mask(product)[0]), PRODUCT)
+    honest = CipherFrame.from_bytes(sealer.to_bytes(sealer.mask(product)[0]), PRODUCT)
     with pytest.raises(WireError, match=r"sealed\.columns is [0-9]+, more than any party has"):
         key.product_from_bytes(replace(honest, columns=columns).to_bytes())
 
 
-def clear_vector() -> tuple[SecretKey, Frame]:
+def clear_vector() -> tuple[SecretKey, CipherFrame]:
     scheme = find("clear")
     key = scheme.generate(PARAMETERS)
     sealer = scheme.sealer(key.public)
-    return key, Frame.from_bytes(sealer.to_bytes(sealer.encrypt(np.arange(SAMPLES))), VECTOR)
+    return key, CipherFrame.from_bytes(sealer.to_bytes(sealer.encrypt(np.arange(SAMPLES))), VECTOR)
 
 
 def test_the_clear_cipher_refuses_numbers_beyond_the_modulus() -> None:
@@ -184,4 +184,4 @@ def test_parts_that_do_not_fit_their_lengths_are_refused(content: bytes) -> None
 @pytest.mark.parametrize("data", [None, 3, "text"])
 def test_what_is_no_block_of_bytes_is_no_frame(data: Any) -> None:
     with pytest.raises(WireError, match="is not a block of bytes"):
-        Frame.from_bytes(data, VECTOR)
+        CipherFrame.from_bytes(data, VECTOR)

@@ -49,7 +49,11 @@ class LinearPartyKind(PartyKind):
         model = replace(given, positive=None, class_weight=weight)
 
         data = synthetic(model.loss.example, REHEARSED_SAMPLES, network.size, network.size)
-        settled.parties(model.problem(data), network, federation.seed)
+        problem = model.problem(data)
+        settled.parties(problem, network, federation.seed)
+        # Refuses a method that trains in one process only.
+        messages = settled.messages(network, federation.seed, REHEARSED_SAMPLES, problem.outputs)
+        messages.bounds("rehearsal")
 
     def block(self, bundle: Bundle, run: Path) -> PartyBlock:
         return read_block(run)

@@ -127,7 +127,9 @@ class LinearParticipant(ParticipantTable):
         reported = [_curvature(name, facts[name], weighted) for name in self.config.parties]
         method, notes = resolve_from_reports(self.method, problem, reported)
         sizes = {"samples": problem.samples, "outputs": problem.outputs}
-        rest = {"stepsize": resolved_stepsize(method), "notes": [*notes, *taken.notes]}
+        # A method without one is told a number all the same: the settings of all runs are alike.
+        stepsize = 1.0 if method.stepsize is None else resolved_stepsize(method)
+        rest = {"stepsize": stepsize, "notes": [*notes, *taken.notes]}
         return sizes | rest, labels_to_bytes(labels, weights)
 
     def role(self, agreed: Agreed, log: Log) -> Role:

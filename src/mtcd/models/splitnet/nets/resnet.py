@@ -14,7 +14,7 @@ from mtcd.core.errors import ConfigError
 CHANNELS = (64, 128, 256, 512)
 
 
-class Block(nn.Module):
+class ResidualBlock(nn.Module):
     """Two convolutions, added to what came in; a convolution of 1 x 1 fits that where the shape
     changes."""
 
@@ -55,8 +55,8 @@ def resnet18(width: int = 16, channels: int = 3, shape: Sequence[int] | None = N
     for outputs in CHANNELS:
         layers += [
             # The first block of each stage halves the picture, but for the first stage.
-            Block(before, outputs, 1 if outputs == before else 2),
-            Block(outputs, outputs, 1),
+            ResidualBlock(before, outputs, 1 if outputs == before else 2),
+            ResidualBlock(outputs, outputs, 1),
         ]
         before = outputs
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, width))

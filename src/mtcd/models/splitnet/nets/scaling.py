@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 
-class Standardise(nn.Module):
+class StandardScaling(nn.Module):
     """Less a mean and divided by a deviation, column by column. Nothing here is trained."""
 
     means: Tensor
@@ -24,13 +24,13 @@ class Standardise(nn.Module):
         return (rows - self.means) / self.deviations
 
 
-def scaling_of(rows: NDArray[np.float32]) -> Standardise:
+def scaling_of(rows: NDArray[np.float32]) -> StandardScaling:
     """The layer that gives these columns zero mean and unit variance; constant ones become 0."""
     values = np.asarray(rows, dtype=float)
     least = values.min(axis=0)
     # Exactly: the deviation of a constant column may be rounding, and would blow it up.
     constant = least == values.max(axis=0)
-    layer = Standardise(values.shape[1])
+    layer = StandardScaling(values.shape[1])
     layer.means.copy_(torch.as_tensor(np.where(constant, least, values.mean(axis=0))))
     layer.deviations.copy_(torch.as_tensor(np.where(constant, 1.0, values.std(axis=0))))
     return layer

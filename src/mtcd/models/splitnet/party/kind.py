@@ -20,8 +20,8 @@ from mtcd.federation.participant.participant import Participant
 from mtcd.federation.participant.table import PartyTable
 from mtcd.federation.schema import Federation
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.mtcd import MTCD
+from mtcd.methods.token_method import TokenMethod
 from mtcd.models.predicted import Columns
 from mtcd.models.splitnet.config import SplitSection
 from mtcd.network.topology import Network
@@ -44,13 +44,11 @@ class SplitPartyKind(PartyKind):
     def rehearse(
         self, federation: Federation, method: Method, settled: Any, network: Network
     ) -> None:
-        linear_only = isinstance(method, MTCD) and (
-            method.acceleration or RULES[method.combine_rule].server_chooses
-        )
-        if method.kind == "dcpa" or linear_only:
+        linear_only = method.acceleration is not None or method.loss_at_server
+        if not isinstance(method, TokenMethod) or linear_only:
             raise ConfigError(
-                "method: dcpa, acceleration and combine: optimal are for linear models. Split "
-                "networks train by mtcd, stcd or svfl without them."
+                "method: dcpa, tree-cg, acceleration and combine: optimal are for linear models. "
+                "Split networks train by mtcd, stcd or svfl without them."
             )
         # The networks of others are not here, so parties cannot be made; the plan can.
         if isinstance(method, MTCD):  # plan() raises on invalid settings

@@ -33,7 +33,7 @@ from mtcd.models.splitnet.labels import classes_of, encode, find_loss
 from mtcd.models.splitnet.makers import Maker, client_maker, fusion_maker
 from mtcd.models.splitnet.own import Common, Own, OwnProblem
 from mtcd.models.splitnet.training import few_threads
-from mtcd.protocol.codec.limits import SplitShapes
+from mtcd.protocol.codec.limits import TensorShapes
 
 Labels = NDArray[np.generic]
 WIDEST = 2**20  # numbers per sample
@@ -196,6 +196,6 @@ def threads_for(problem: OwnProblem, method: Method) -> int | None:
     return problem.common.threads or few_threads(problem.size, batch)
 
 
-def split_shapes(problem: OwnProblem) -> SplitShapes:
+def split_shapes(problem: OwnProblem) -> TensorShapes:
     """The shapes of the tensors that other parties may send."""
-    return SplitShapes.of(problem.common.aggregation.widths, problem.fusion.values())
+    return TensorShapes.of(problem.common.aggregation.widths, problem.fusion.values())

@@ -25,7 +25,7 @@ from mtcd.privacy.sealed.bfv.fixed_point import check_matrix
 from mtcd.privacy.sealed.bfv.keys import join, read_private, split, write_private
 from mtcd.privacy.sealed.bfv.layout import Integers, centred
 from mtcd.privacy.sealed.bfv.parameters import SENT_PRIMES, Parameters
-from mtcd.privacy.sealed.bfv.public_keys import Context, PublicKeys
+from mtcd.privacy.sealed.bfv.public_keys import Context, EncryptionKeys
 from mtcd.privacy.sealed.bfv.randomness import uniform_residues
 from mtcd.privacy.sealed.bfv.seal_format import Polynomials
 from mtcd.privacy.sealed.bfv.wire import PRODUCT
@@ -49,7 +49,7 @@ class BfvMatrix:
 class BfvSealer(Bfv):
     """``cipher.Sealer`` with BFV: what a client does with public keys."""
 
-    def __init__(self, keys: PublicKeys) -> None:
+    def __init__(self, keys: EncryptionKeys) -> None:
         super().__init__(keys)
         self._encryptor = seal.Encryptor(self._seal, keys.public_key)
         self._evaluator = self._context.evaluator
@@ -106,13 +106,11 @@ class BfvSealer(Bfv):
         assert isinstance(matrix, BfvMatrix)
         layout, run = self.parameters.layout(matrix.columns), self._evaluator
         # The baby steps once for all giant steps, as they are the same.
-        rotated = {
-            (number, baby): one
-            for number, part in enumerate(self._usable(vector))
-            for baby, one in enumerate(
-                self._baby_steps(part, min(self.parameters.stride, layout.diagonals))
-            )
-        }
+        rotated = {}
+        steps = min(self.parameters.stride, layout.diagonals)
+        for number, part in enumerate(self._usable(vector)):
+            for baby, one in enumerate(self._baby_steps(part, steps)):
+                rotated[number, baby] = one
 
         # the last giant step first: each rotation moves all that was added before it
         total = None
@@ -207,7 +205,7 @@ class BfvSealer(Bfv):
 class BfvKey(Bfv):
     """``cipher.SecretKey`` with BFV: what the key holder decrypts, and how."""
 
-    def __init__(self, keys: PublicKeys, secret: Any) -> None:
+    def __init__(self, keys: EncryptionKeys, secret: Any) -> None:
         super().__init__(keys)
         self._secret = secret
         self._encryptor = seal.Encryptor(self._seal, secret)
@@ -275,20 +273,20 @@ class BfvKey(Bfv):
         write_private(path, join([self.public, seal_format.saved(self._secret)]))
 
 
-class _Scheme:
-    """``cipher.Scheme`` with BFV, by the SEAL library."""
+class _BfvScheme:
+    """``cipher.CipherScheme`` with BFV, by the SEAL library."""
 
     def generate(self, parameters: Parameters) -> BfvKey:
         context = Context(parameters)
         generator = seal.KeyGenerator(context.seal)
-        return BfvKey(PublicKeys.generate(context, generator), generator.secret_key())
+        return BfvKey(EncryptionKeys.generate(context, generator), generator.secret_key())
 
     def load(self, path: Path) -> BfvKey:
         # Checked as keys from another party are: the file may have been changed.
         content = read_private(path)
         try:
             public, secret = split(content, 2)
-            keys = PublicKeys.from_bytes(public)
+            keys = EncryptionKeys.from_bytes(public)
             return BfvKey(keys, seal_format.loaded(seal.SecretKey(), keys.context.seal, secret))
         except (WireError, ValueError, RuntimeError):
             raise MtcdError(
@@ -296,7 +294,7 @@ class _Scheme:
             ) from None
 
     def sealer(self, public: bytes) -> BfvSealer:
-        return BfvSealer(PublicKeys.from_bytes(public))
+        return BfvSealer(EncryptionKeys.from_bytes(public))
 
 
 def _made(operation: Callable[..., None], *given: Any) -> Any:
@@ -314,4 +312,4 @@ def _summed(evaluator: Any, first: Any, second: Any) -> Any:
     return first
 
 
-SCHEME: cipher.Scheme = _Scheme()
+SCHEME: cipher.CipherScheme = _BfvScheme()

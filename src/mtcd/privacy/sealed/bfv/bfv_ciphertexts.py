@@ -14,10 +14,10 @@ from mtcd.privacy.sealed.bfv import cipher, seal_format
 from mtcd.privacy.sealed.bfv.fixed_point import check_vector
 from mtcd.privacy.sealed.bfv.layout import Integers
 from mtcd.privacy.sealed.bfv.parameters import SENT_PRIMES
-from mtcd.privacy.sealed.bfv.public_keys import PublicKeys
+from mtcd.privacy.sealed.bfv.public_keys import EncryptionKeys
 from mtcd.privacy.sealed.bfv.rounding import pack_rounded, rounded_size, unpack_rounded
 from mtcd.privacy.sealed.bfv.seal_format import Limbs, Polynomials
-from mtcd.privacy.sealed.bfv.wire import PRODUCT, VECTOR, Frame
+from mtcd.privacy.sealed.bfv.wire import PRODUCT, VECTOR, CipherFrame
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class BfvMasked:
 class Bfv:
     """What key and sealer have in common: they encode slots, and write and read ciphertexts."""
 
-    def __init__(self, keys: PublicKeys) -> None:
+    def __init__(self, keys: EncryptionKeys) -> None:
         self._keys, self._context = keys, keys.context
         self.parameters = keys.context.parameters
         self._seal = keys.context.seal
@@ -71,18 +71,22 @@ class Bfv:
         else:
             content = b"".join(part.pack(moduli) for part in parts)
         seeded, count = bool(sealed.compact), len(sealed.ciphertexts)
-        return Frame(VECTOR, sealed.primes, seeded, 0, count, self._keys.mark, content).to_bytes()
+        return CipherFrame(
+            VECTOR, sealed.primes, seeded, 0, count, self._keys.mark, content
+        ).to_bytes()
 
     def _masked_to_bytes(self, masked: BfvMasked) -> bytes:
         """One polynomial, without the bytes that decryption can spare."""
         moduli, spared = self._context.moduli[:SENT_PRIMES], (self.parameters.spared(),)
         content = pack_rounded(masked.sent, moduli, spared)
-        return Frame(
+        return CipherFrame(
             PRODUCT, SENT_PRIMES, False, masked.columns, 1, self._keys.mark, content
         ).to_bytes()
 
-    def _from_bytes(self, data: bytes, kind: int, primes: int) -> tuple[Frame, list[Polynomials]]:
-        frame = Frame.from_bytes(data, kind)
+    def _from_bytes(
+        self, data: bytes, kind: int, primes: int
+    ) -> tuple[CipherFrame, list[Polynomials]]:
+        frame = CipherFrame.from_bytes(data, kind)
         frame.expect_fingerprint(self._keys.mark)
         frame.expect("primes", frame.primes, primes)
         # As many as the layout of this run has, and not as many as the frame says.
@@ -92,7 +96,7 @@ class Bfv:
         frame.expect("ciphertexts", frame.ciphertexts, ciphertexts)
         return frame, self._parts(frame)
 
-    def _parts(self, frame: Frame) -> list[Polynomials]:
+    def _parts(self, frame: CipherFrame) -> list[Polynomials]:
         """The polynomials of each ciphertext, from content whose size is checked first."""
         if frame.primes == SENT_PRIMES:
             return self._rounded_parts(frame)
@@ -105,7 +109,7 @@ class Bfv:
         blocks = _blocks(frame, size)
         return [Polynomials.unpack(block, moduli, degree, count, frame.seeded) for block in blocks]
 
-    def _rounded_parts(self, frame: Frame) -> list[Polynomials]:
+    def _rounded_parts(self, frame: CipherFrame) -> list[Polynomials]:
         """Those of ciphertexts for decryption alone: whole ones, or halves of products."""
         frame.expect("seeded", frame.seeded, 0)
         moduli, degree = self._context.moduli[: frame.primes], self.parameters.degree
@@ -147,7 +151,7 @@ class Bfv:
         return [self._plain(each) for each in slots]
 
 
-def _blocks(frame: Frame, size: int) -> list[memoryview]:
+def _blocks(frame: CipherFrame, size: int) -> list[memoryview]:
     """The content of each ciphertext, of so many bytes."""
     # Before anything is read: a frame of another size would be cut at the wrong places.
     frame.expect_size(size * frame.ciphertexts)

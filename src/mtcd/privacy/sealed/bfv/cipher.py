@@ -17,8 +17,8 @@ and at the client again::
     products = sealer.unmask(answer, mask)  # X^T g, one integer per column
     vector = sealer.rerandomise(sealer.add_plain(vector, change))  # on to the next client
 
-``Scheme`` makes keys and sealers; ``find("bfv")`` is the real one, ``find("clear")`` computes the
-same integers without encryption, for tests. No method changes its arguments. Bytes from another
+``CipherScheme`` makes keys and sealers; ``find("bfv")`` is the real one, ``find("clear")`` computes
+the same integers without encryption, for tests. No method changes its arguments. Bytes from another
 party are checked by the ``..._from_bytes`` methods, which raise ``WireError``; the text of an error
 never contains a value.
 """
@@ -125,7 +125,7 @@ class SecretKey(Protocol):
 
     @property
     def public(self) -> bytes:
-        """Public keys and parameters, for all parties: ``Scheme.sealer`` reads them."""
+        """Public keys and parameters, for all parties: ``CipherScheme.sealer`` reads them."""
 
     def encrypt(self, values: npt.ArrayLike) -> SealedVector: ...
 
@@ -150,7 +150,7 @@ class SecretKey(Protocol):
         on."""
 
 
-class Scheme(Protocol):
+class CipherScheme(Protocol):
     """Makes keys and sealers."""
 
     def generate(self, parameters: Parameters) -> SecretKey:
@@ -162,10 +162,10 @@ class Scheme(Protocol):
     def sealer(self, public: bytes) -> Sealer: ...
 
 
-def find(name: SchemeName) -> Scheme:
+def find(name: SchemeName) -> CipherScheme:
     """The scheme of this name; bfv needs the optional dependencies of ``mtcd[sealed]``."""
     if name not in ("bfv", "clear"):
         raise ValueError(f"There is no scheme '{name}': {did_you_mean(name, ['bfv', 'clear'])}")
     module: Any = import_optional(f"mtcd.privacy.sealed.bfv.{name}")
-    scheme: Scheme = module.SCHEME
+    scheme: CipherScheme = module.SCHEME
     return scheme

@@ -24,7 +24,7 @@ from mtcd.privacy.sealed.bfv.keys import parse_parameters, read_private, write_p
 from mtcd.privacy.sealed.bfv.layout import Integers, centred
 from mtcd.privacy.sealed.bfv.parameters import Parameters
 from mtcd.privacy.sealed.bfv.randomness import uniform
-from mtcd.privacy.sealed.bfv.wire import PRODUCT, PUBLIC, VECTOR, Frame
+from mtcd.privacy.sealed.bfv.wire import PRODUCT, PUBLIC, VECTOR, CipherFrame
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class _Clear:
         content = json.dumps(dataclasses.asdict(parameters)).encode()
         # Parameters belong to the fingerprint: the same number with others is another run.
         self._mark = hashlib.sha256(number + content).digest()[:16]
-        self.public = Frame(PUBLIC, 0, False, 0, 0, self._mark, number + content).to_bytes()
+        self.public = CipherFrame(PUBLIC, 0, False, 0, 0, self._mark, number + content).to_bytes()
 
     @property
     def fingerprint(self) -> str:
@@ -94,14 +94,14 @@ class _Clear:
         else:
             assert isinstance(sealed, ClearVector)
             kind, primes, columns = VECTOR, int(not sealed.flooded), 0
-        return Frame(kind, primes, False, columns, 1, self._mark, content).to_bytes()
+        return CipherFrame(kind, primes, False, columns, 1, self._mark, content).to_bytes()
 
     def vector_from_bytes(self, data: bytes) -> ClearVector:
         values, flooded = self._from_bytes(data, VECTOR)
         return ClearVector(values, flooded)
 
     def _from_bytes(self, data: bytes, kind: int) -> tuple[Integers, bool]:
-        frame = Frame.from_bytes(data, kind)
+        frame = CipherFrame.from_bytes(data, kind)
         frame.expect_fingerprint(self._mark)
         frame.expect("ciphertexts", frame.ciphertexts, 1)
         if kind == VECTOR:
@@ -197,8 +197,8 @@ class ClearKey(_Clear):
         write_private(path, self._number + json.dumps(dataclasses.asdict(self.parameters)).encode())
 
 
-class _Scheme:
-    """``cipher.Scheme`` without encryption, for tests and as a reference."""
+class _ClearScheme:
+    """``cipher.CipherScheme`` without encryption, for tests and as a reference."""
 
     def generate(self, parameters: Parameters) -> ClearKey:
         return ClearKey(parameters, secrets.token_bytes(16))
@@ -208,7 +208,7 @@ class _Scheme:
         return ClearKey(parse_parameters(content[16:]), content[:16])
 
     def sealer(self, public: bytes) -> ClearSealer:
-        frame = Frame.from_bytes(public, PUBLIC)
+        frame = CipherFrame.from_bytes(public, PUBLIC)
         sealer = ClearSealer(parse_parameters(frame.content[16:]), frame.content[:16])
         frame.expect_fingerprint(sealer._mark)
         return sealer
@@ -236,4 +236,4 @@ def unmask(answer: npt.ArrayLike, mask: npt.ArrayLike, parameters: Parameters) -
     return centred(values.astype(np.int64) - masks, parameters.plain_modulus)
 
 
-SCHEME: cipher.Scheme = _Scheme()
+SCHEME: cipher.CipherScheme = _ClearScheme()

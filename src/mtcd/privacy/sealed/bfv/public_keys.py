@@ -19,7 +19,7 @@ from mtcd.privacy.sealed.bfv.keys import join, parse_parameters, split
 from mtcd.privacy.sealed.bfv.parameters import Parameters
 from mtcd.privacy.sealed.bfv.seal_format import Limbs, Polynomials
 from mtcd.privacy.sealed.bfv.uniform_polynomial import SEED, uniform_polynomial
-from mtcd.privacy.sealed.bfv.wire import PUBLIC, Frame
+from mtcd.privacy.sealed.bfv.wire import PUBLIC, CipherFrame
 
 
 class Context:
@@ -83,7 +83,7 @@ class Context:
 
 
 @dataclass(frozen=True)
-class PublicKeys:
+class EncryptionKeys:
     """The public key and the rotation keys: of each, one polynomial, and the seed of the other.
 
     Parameters
@@ -104,7 +104,7 @@ class PublicKeys:
     rotations: list[Polynomials]
 
     @classmethod
-    def generate(cls, context: Context, generator: Any) -> PublicKeys:
+    def generate(cls, context: Context, generator: Any) -> EncryptionKeys:
         """Keys of the secret key that a generator of SEAL has made."""
         made = seal.PublicKey()
         generator.create_public_key(made)
@@ -130,14 +130,14 @@ class PublicKeys:
 
     def to_bytes(self) -> bytes:
         """The keys as they travel to all parties."""
-        return Frame(
+        return CipherFrame(
             PUBLIC, len(self.context.moduli), False, 0, 0, self.mark, self._content
         ).to_bytes()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> PublicKeys:
+    def from_bytes(cls, data: bytes) -> EncryptionKeys:
         """Keys from another party: all numbers are checked before SEAL sees them."""
-        frame = Frame.from_bytes(data, PUBLIC)
+        frame = CipherFrame.from_bytes(data, PUBLIC)
         agreed, *packed = split(frame.content)
         context = Context(parse_parameters(agreed))
         # Counted before anything is unpacked: sizes follow from the parameters, not from the

@@ -34,7 +34,7 @@ OVERHEAD = _HEADER.size + _CHECKSUM
 
 
 @dataclass(frozen=True)
-class Frame:
+class CipherFrame:
     """A sealed value as it travels."""
 
     kind: int
@@ -60,7 +60,7 @@ class Frame:
         return body + _checksum(body)
 
     @classmethod
-    def from_bytes(cls, data: bytes, kind: int) -> Frame:
+    def from_bytes(cls, data: bytes, kind: int) -> CipherFrame:
         """The frame in these bytes. Rejects what is no frame of this kind and version, or was
         changed on its way."""
         if not isinstance(data, bytes | bytearray | memoryview):

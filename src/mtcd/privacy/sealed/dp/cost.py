@@ -125,7 +125,7 @@ def plan_private(asked: Request) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class PrivatePlan:
+class PrivateCost:
     """What a private training costs, as ``mtcd plan`` shows it.
 
     With noise there is no gap to reach, and no other method keeps the promise: the config is used
@@ -166,7 +166,7 @@ class PrivatePlans:
         "is not for privacy.dp: noise and cost follow from its settings. Leave it out.",
     )
 
-    def plan(self, setup: Setup, budget: float, ratio: float | None, watch: object) -> PrivatePlan:
+    def plan(self, setup: Setup, budget: float, ratio: float | None, watch: object) -> PrivateCost:
         """What the training of a config costs; nothing is trained."""
         # Only a price was asked for: nothing is trained, as each pilot would spend budget.
         if ratio is not None:
@@ -174,7 +174,7 @@ class PrivatePlans:
 
         asked = resolved(Request(**setup.arguments()))[0]
         facts = plan_private(asked)
-        return PrivatePlan({**facts, "notes": [*setup.notes, *facts["notes"]]})
+        return PrivateCost({**facts, "notes": [*setup.notes, *facts["notes"]]})
 
 
 PLANS = PrivatePlans()

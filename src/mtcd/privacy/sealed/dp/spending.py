@@ -117,11 +117,13 @@ class TableBudget:
         """A training has ended after it had begun so many tours: fewer than entered, or as many."""
 
         def settled(entries: tuple[Entry, ...]) -> tuple[tuple[Entry, ...], None]:
-            return tuple(
-                # Never more than was entered, whatever the caller counts.
-                replace(one, tours=min(one.tours, tours), ended=True) if one.id == id else one
-                for one in entries
-            ), None
+            changed = []
+            for one in entries:
+                if one.id == id:
+                    # Never more than was entered, whatever the caller counts.
+                    one = replace(one, tours=min(one.tours, tours), ended=True)
+                changed.append(one)
+            return tuple(changed), None
 
         self._change(settled)
 

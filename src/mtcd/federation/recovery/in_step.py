@@ -1,38 +1,50 @@
-"""In step: the policy, in a federation, of clients that exchange offers with their neighbours in every iteration
-(DCPA).
+"""In step: the policy, in a federation, of clients of which all take part in every iteration, as
+those of DCPA and Tree-CG.
 
 All must stop at the same iteration. A limit that counts iterations is reached by all at the same
 one. But a client that is asked to stop, or reaches a time limit, is the only one that knows. It
 then proposes an iteration that no client can have finished when the proposal arrives, and sends it
-to its neighbours, which forward it. Envelopes from one sender are processed in order, so no client
-passes the proposed iteration unaware: the proposer is in iteration i and has sent no offer of the
-next one, so a client d links away receives the proposal before it has finished iteration i + d. Of
-several proposals, the earliest iteration counts.
+to the clients with which it exchanges messages, which forward it. Envelopes from one sender are
+processed in order, so no client passes the proposed iteration unaware; which one that is depends on
+the method (``InStepClient.earliest_stop``). Of several proposals, the earliest iteration counts.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Protocol
 
-from mtcd.federation.delivery.policy import RecoveryPolicy
-from mtcd.federation.recovery.uploads import MakeUploads
 from mtcd.federation.recovery.wait import Wait
-from mtcd.methods.dcpa.dcpa import DCPAClient
 from mtcd.protocol.codec.envelopes import End, Envelope
 from mtcd.training.divergence import DIVERGED
 
 TIME_IS_UP = "seconds"
 
 
-def policy_of(number: int, party: Any, uploads: MakeUploads | None) -> RecoveryPolicy:
-    """The policy of a client; DCPA has no server and no uploads."""
-    return InStep(party)
+class InStepClient(Protocol):
+    """What the policy asks of a client."""
+
+    iteration: int
+    """The one that it is in."""
+    neighbours: Sequence[int]
+    """The clients with which it exchanges messages."""
+
+    def earliest_stop(self, clients: int) -> int:
+        """An iteration that no client finishes before it has received a proposal that this client
+        sends now.
+
+        Parameters
+        ----------
+        clients
+            K.
+        """
+        ...
 
 
 class InStep(Wait):
-    """The policy of a client of DCPA."""
+    """The policy of a client."""
 
-    def __init__(self, party: DCPAClient) -> None:
+    def __init__(self, party: InStepClient) -> None:
         super().__init__()
         self.party = party
 
@@ -69,8 +81,7 @@ class InStep(Wait):
             self._stop_at(end)
 
     def _propose(self, status: str) -> None:
-        # K iterations ahead: no client is further away than K links.
-        self._stop_at(End(status, 0, self.party.iteration + self.delivery.clients))
+        self._stop_at(End(status, 0, self.party.earliest_stop(self.delivery.clients)))
 
     def _stop_at(self, end: End) -> None:
         request = self.delivery.stop_request
