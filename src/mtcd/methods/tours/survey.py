@@ -4,6 +4,9 @@ An update of client k is ceil(t L_k) gradient steps that add up to t, near (H_k 
 gradient: for small t the gradient itself, for large t the minimum over its block. The first tour
 takes a very small t. It moves along the gradient, and so gives the curvature along it, L. Then
 
+- blocks that are solved (t = 1e12/L) where the scales of columns differ much, as in raw units, and
+  there are no more columns than samples: L is that of the largest columns alone, and says nothing
+  of the others;
 - t = 30/L where columns are more alike within a client than across clients: solving the blocks well
   then removes most of what makes the problem hard;
 - t = 3/L where columns are nearly independent, t = 1/L otherwise, as long as there are no more
@@ -18,6 +21,7 @@ The numbers are from experiments over networks, correlations and penalties; see 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +29,10 @@ import numpy as np
 from mtcd.methods.optimal_weights import Along
 
 ALIKE_WITHIN, INDEPENDENT, RELATED, WIDE, WIDE_RELATED = 30.0, 3.0, 1.0, 0.01, 0.1
+SOLVED = 1e12
+# scales differ much if the arithmetic mean of the squared norms of columns is so many times their
+# geometric mean; of columns of one scale it is hardly more than 1
+UNEVEN = 3.0
 # columns whose largest singular value is at most this times that of independent ones count as
 # independent
 NEARLY = 2.0
@@ -40,14 +48,21 @@ FIRST = 1e-2
 
 @dataclass(frozen=True)
 class Survey:
-    """Sums over clients: 1, d_k, |X_k|_F^2, |X_k|^2 and d_k |X_k|^2 / |X_k|_F^2, which is 1 for
-    orthogonal columns."""
+    """Sums over clients: 1, d_k, |X_k|_F^2, |X_k|^2, d_k |X_k|^2 / |X_k|_F^2, which is 1 for
+    orthogonal columns, and the logarithms of the squared norms of columns."""
 
     clients: float
     columns: float
     squares: float
     norms: float
     spread: float
+    logs: float = math.inf
+
+    @property
+    def uneven(self) -> bool:
+        """Whether the scales of columns differ much."""
+        mean = math.log(self.squares / self.columns)
+        return mean - self.logs / self.columns > math.log(UNEVEN)
 
     def choose(
         self, along: Along, first: float, curvature: float
@@ -65,6 +80,9 @@ class Survey:
         related = norm > NEARLY * independent
         across = norm / (self.norms / self.clients)
         depth = MANY if related else FEW
+        if self.uneven and self.columns <= samples:
+            return SOLVED / L, 1.0 / L, MANY
+
         if self.spread / self.clients > DECIDES * across and across < max(
             DECIDES, COMMON * self.clients
         ):

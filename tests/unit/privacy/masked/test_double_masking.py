@@ -61,8 +61,11 @@ def test_the_sum_of_those_that_arrived_is_opened_by_them(data: Any) -> None:
     }
     if gone is not None:
         del answers[gone]
+    before = np.array(total)
     found = unmasked(total, participants, arrived, answers)
     np.testing.assert_array_equal(found, sum(plain[k] for k in arrived))
+    np.testing.assert_array_equal(total, before)  # the sum with masks is kept
+    np.testing.assert_array_equal(plain, np.array(words, "<i8").reshape(K, 3))
     del answers[next(iter(answers))]
     if gone is not None or len(arrived) < len(participants):
         assert unmasked(total, participants, arrived, answers) is None
