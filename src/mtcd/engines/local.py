@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from mtcd.engines.in_process import InProcessEngine
+from mtcd.protocol.engine_state import EngineState
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.ledger.record import record
 from mtcd.protocol.monitor import Monitor
 from mtcd.protocol.party import MONITOR, SERVER, Message, Part, Parties, Party, Progress
-from mtcd.protocol.snapshots import restored, take
 from mtcd.protocol.state import Snapshot
 
 
@@ -124,30 +124,27 @@ class LocalEngine(InProcessEngine):
         observed = None
         if self._observed is not None:
             observed = list(self._observed)
-        return take(
-            {
-                "parties": [party.state() for party in self._parties()],
-                "monitor": self.monitor.state(),
-                "waiting": list(self._waiting),
-                "outgoing": list(self._outgoing[reported + 1 :]),
-                "ahead": self._ahead,
-                "observed": observed,
-                "reached": self._reached,
-            }
+        state = EngineState(
+            [party.state() for party in self._parties()],
+            self.monitor.state(),
+            waiting=list(self._waiting),
+            outgoing=list(self._outgoing[reported + 1 :]),
+            ahead=self._ahead,
+            observed=observed,
+            reached=self._reached,
         )
+        return state.snapshot()
 
     def resume(self, snapshot: Snapshot) -> None:
         if self.parties.checkpointed is not None:
             self.opening = self.parties.checkpointed.resume(snapshot)
             return
-        state = restored(snapshot)
-        for party, own in zip(self._parties(), state["parties"], strict=True):
+        state = EngineState.of(snapshot)
+        for party, own in zip(self._parties(), state.parties, strict=True):
             party.restore(own)
-        self.monitor.restore(state["monitor"])
-        self._waiting, self.opening = state["waiting"], state["outgoing"]
-        self._ahead = state["ahead"]
-        self._observed = state["observed"]
-        self._reached = state["reached"]
+        self.monitor.restore(state.monitor)
+        self._waiting, self.opening = state.waiting, state.outgoing
+        self._ahead, self._observed, self._reached = state.ahead, state.observed, state.reached
 
     def _parties(self) -> list[Party]:
         server = self.parties.server

@@ -37,7 +37,7 @@ class Divergence:
         # a model of noisy gradients is kept, whatever f is
         if math.isinf(self.worst_end):
             return not math.isfinite(objective)
-        # written so that NaN has diverged
+        # Written so that NaN counts as diverged: no comparison with it holds.
         return not objective <= self._times(HOPELESS) or not math.isfinite(objective)
 
     def at_the_end(self, objective: float) -> bool:
@@ -60,7 +60,7 @@ def allowing(worst_end: float, start: float, end: float) -> float:
     above = end - start
     if above <= 0:
         return worst_end
-    # no multiple of 0 allows anything above it
+    # No multiple of 0 is above it: any end is allowed.
     if not start:
         return math.inf
     return worst_end * (1.0 + above / abs(start))

@@ -175,7 +175,7 @@ class History:
 
     def __getitem__(self, column: str) -> Array:
         rows = self.to_rows()
-        # a misspelt column must not look like one without values
+        # Without rows no column is known to be wrong.
         if rows and column not in rows.columns:
             raise KeyError(column)
         # a metric is not in every row; None becomes NaN

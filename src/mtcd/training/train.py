@@ -141,6 +141,7 @@ def train(
     )
     # from here on nothing is left to be chosen: inspect() does the same
     asked, kind, notes = resolved(asked)
+    # Sources are read in the processes of the engine: it must be there before the training is made.
     with asked.connected():
         training = kind.training(asked)
         make_engine: MakeEngine = engine_for
@@ -163,6 +164,7 @@ def run_training(
     # noise on gradients is of no use if callbacks decide by exact measurements
     if training.method.conditions.noisy:
         watcher.check_private()
+    # Closed in any case: a callback may hold a file, or a run of a server.
     try:
         run = _run(training, costs, watch, make_engine, watcher, notes)
         watcher.end(run)
@@ -200,6 +202,7 @@ def _run(
         for name, listener in listeners.items():
             attachments[name] = listener.attachment(observer.rows, ended.parameters)
 
+    # Parameters that are not finite: found only when the model is made.
     if ended.model is None:
         status = DIVERGED
 
@@ -208,6 +211,7 @@ def _run(
     if rows:
         # an interrupt may be within an iteration
         begun = rows[-1].iteration + (status == INTERRUPTED)
+    # Fewer than entered, if the training ended early: what was not begun is not spent.
     spending = account.end(begun)
     end_notes = training.end_notes(begun, rows)
 
@@ -301,6 +305,7 @@ def settings_of(training: Training) -> dict[str, Any]:
     found: dict[str, Any] = {"method.kind": training.method.kind}
     parts: dict[str, Any] = {"method": training.method, "stop": training.stop}
     for part, given in parts.items():
+        # Only what was set: None says that a default holds, which the values of others follow.
         for one in fields(given):
             value = getattr(given, one.name)
             if value is not None:

@@ -215,7 +215,7 @@ class Trainer(Presence):
 
     def changed(self, name: str, up: bool) -> None:
         if up:
-            self._rejoining.is_confirmed(self.numbers[name])
+            self._rejoining.ask(self.numbers[name])
         super().changed(name, up)
 
     def noticed(self) -> None:
@@ -235,7 +235,8 @@ class Trainer(Presence):
     def _envelope(self, request: IncomingRequest) -> None:
         number = self.numbers[request.sender]
         # Deferred, not refused: it is sent again when this party's journal is confirmed.
-        if not self._rejoining.is_confirmed(number):
+        if number in self._rejoining.unconfirmed:
+            self._rejoining.ask(number)
             request.answer(DEFERRED)
             return
         envelope = decode_envelope(
@@ -279,9 +280,13 @@ class Trainer(Presence):
             return
         # A copy: a message that cannot be sent ends the run, and that changes the outbox.
         for place, envelope in list(self.reliable.outbox.items()):
-            if place not in self.under_way and self._rejoining.is_confirmed(place[0]):
-                self.under_way[place] = FIRST_RETRY_SECONDS
-                self._send(place, envelope)
+            if place in self.under_way:
+                continue
+            if envelope.to in self._rejoining.unconfirmed:
+                self._rejoining.ask(envelope.to)
+                continue
+            self.under_way[place] = FIRST_RETRY_SECONDS
+            self._send(place, envelope)
 
     def _send(self, place: tuple[int, int], envelope: Envelope) -> None:
         if envelope.to == self.reliable.number:
@@ -352,7 +357,8 @@ class Trainer(Presence):
             return
         self.under_way.pop(place, None)
         self.reliable.acknowledge(ack)
-        self._check_end()
+        if ack.terms:  # they may have undone the end
+            self._check_end()
         self.pump()
 
     def _schedule_retry(self, place: tuple[int, int]) -> None:
