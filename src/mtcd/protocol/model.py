@@ -13,6 +13,7 @@ from mtcd.core.arrays import Array, Rows
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.updates import LocalUpdates
 
+# No type of its own: methods add, scale and send parameters, and look at nothing else of them.
 Theta: TypeAlias = Any
 """theta_k: an array, or another element of a vector space, such as an ensemble of trees."""
 

@@ -54,6 +54,7 @@ class Best:
 
 def check_column(column: str, rows: int, row: Measurement) -> None:
     """Reject a column that the first measurement does not have."""
+    # At the first measurement: a wrong name ends the training at once, not after hours of patience.
     if rows == 0 and value_of(row, column) is None:
         known = ", ".join(sorted({*numbers(row)} - {"seconds"}))
         raise ConfigError(
@@ -65,4 +66,5 @@ def has_begun(first: Measurement, row: Measurement) -> bool:
     """Whether the model has changed since the first measurement: parties with trees measure their
     gains before they grow the first tree, and rules that end a training must not end it there.
     """
+    # Few hops are enough to measure all gains; beyond them a model that stays as it is has stopped.
     return row.iteration >= MOST_MEASURED or row.objective != first.objective

@@ -36,6 +36,7 @@ class Divergence:
         """Whether the training has diverged before its end."""
         if math.isinf(self.worst_end):
             return not math.isfinite(objective)
+        # Written so that NaN counts as diverged: no comparison with it holds.
         return not objective <= self._times(HOPELESS) or not math.isfinite(objective)
 
     def at_the_end(self, objective: float) -> bool:
@@ -58,6 +59,7 @@ def allowing(worst_end: float, start: float, end: float) -> float:
     above = end - start
     if above <= 0:
         return worst_end
+    # No multiple of 0 is above it: any end is allowed.
     if not start:
         return math.inf
     return worst_end * (1.0 + above / abs(start))

@@ -173,6 +173,7 @@ class History:
 
     def __getitem__(self, column: str) -> Array:
         rows = self.to_rows()
+        # Without rows no column is known to be wrong.
         if rows and column not in rows.columns:
             raise KeyError(column)
         # a metric is not in every row; None becomes NaN

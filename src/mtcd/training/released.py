@@ -76,4 +76,5 @@ def _held_out(test: Any, labels: Labels, training: Any) -> Any:
     changed = replace(test, labels=labels, true_labels=test.labels)
     if isinstance(changed, VerticalDataset) or changed.raw is None:
         return changed
+    # As the training samples are: a step that was fitted on them stays as it was.
     return changed.take(np.arange(changed.samples), like=training)

@@ -95,6 +95,7 @@ class Run:
 
     def __getattr__(self, name: str) -> Any:
         """An attachment, a function of runs that a feature brings, or a part of the model."""
+        # Features first: a part of a model must not hide a function that they promise.
         home = features.parts("mtcd.run").get(name)
         if home is not None:
             return partial(cast(Callable[..., Any], features.load(home)), self)
@@ -186,6 +187,7 @@ class Run:
         what comes after it.
         """
         trained = self.trained()
+        # The file would predict from columns as given, and be wrong without a word.
         if trained.preparations is not None and not after_preparation:
             raise MtcdError(
                 "The preparation of this run's columns cannot be exported to ONNX. To export the "

@@ -69,6 +69,7 @@ class Stop:
         for name in ("gap", "seconds", "cost"):
             if limits[name] is not None:
                 check_number(f"stop.{name}", limits[name])
+        # A training without a limit would never end.
         if all(value is None for value in limits.values()):
             raise ConfigError(
                 "stop: give at least one of gap, iterations, epochs, seconds, cost, plateau."
@@ -145,6 +146,7 @@ class Stop:
         if self.epochs is not None:
             limits.append(Limit("epochs", "iteration", self.epochs * epoch))
         if self.cost is not None and cost > 0:
+            # Whole syncs: a party cannot end between two of them.
             left = max(0.0, self.cost - opening_cost)
             limits.append(Limit("cost", "iteration", math.ceil(left / cost) * per_sync))
         if self.seconds is not None:
@@ -178,6 +180,7 @@ class Stop:
             if limit and value:
                 parts.append(value / limit)
 
+        # On a log scale: most methods lower the gap by about the same factor in the same time.
         if self.gap and now.gap and first_gap and now.gap > 0 and first_gap > self.gap:
             # gaps fall by about the same factor in each iteration
             parts.append(math.log(first_gap / now.gap) / math.log(first_gap / self.gap))

@@ -140,6 +140,7 @@ def train(
         engine=engine,
     )
     asked, kind, notes = resolved(asked)
+    # Sources are read in the processes of the engine: it must be there before the training is made.
     with asked.connected():
         training = kind.training(asked)
         make_engine: MakeEngine = engine_for
@@ -161,6 +162,7 @@ def run_training(
     watcher = watcher_of(callbacks, training.trained)
     if training.method.conditions.noisy:
         watcher.check_private()
+    # Closed in any case: a callback may hold a file, or a run of a server.
     try:
         run = _run(training, costs, watch, make_engine, watcher, notes)
         watcher.end(run)
@@ -197,6 +199,7 @@ def _run(
         for name, listener in listeners.items():
             attachments[name] = listener.attachment(observer.rows, ended.parameters)
 
+    # Parameters that are not finite: found only when the model is made.
     if ended.model is None:
         status = DIVERGED
 
@@ -205,6 +208,7 @@ def _run(
     if rows:
         # an interrupt may be within an iteration
         begun = rows[-1].iteration + (status == INTERRUPTED)
+    # Fewer than entered, if the training ended early: what was not begun is not spent.
     spending = account.end(begun)
     end_notes = training.end_notes(begun, rows)
 
@@ -297,6 +301,7 @@ def settings_of(training: Training) -> dict[str, Any]:
     found: dict[str, Any] = {"method.kind": training.method.kind}
     parts: dict[str, Any] = {"method": training.method, "stop": training.stop}
     for part, given in parts.items():
+        # Only what was set: None says that a default holds, which the values of others follow.
         for one in fields(given):
             value = getattr(given, one.name)
             if value is not None:

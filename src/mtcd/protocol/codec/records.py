@@ -62,12 +62,16 @@ class StateWriter:
         """The numbers of what is written once, by identity."""
         text = self._packer.pack(value)
 
+        # Large ones apart: they go to the disk from where they lie, without a copy.
         small: list[Any] = []
         large: list[Numbers] = []
         for array in self._arrays:
             # as is_large, without a call for each array of every commit
             behind = array.nbytes >= LARGE and array.nbytes % 8 == 0
-            (large if behind else small).append(array)
+            if behind:
+                large.append(array)
+            else:
+                small.append(array)
         data = b"".join(small)
         return Parts(SIZES.pack(len(text), len(data)) + text + data, large)
 
@@ -138,6 +142,8 @@ class _Reading:
 
     def value(self, stored: dict[Any, Any]) -> Any:
         """The value that a dict encodes; the dict itself if it has no tag."""
+        # The text of a journal is trusted as far as its checksum goes, but no class is made that is
+        # not declared: there is no way from a record to other code.
         match stored.get(TAG):
             case None:
                 return stored

@@ -49,6 +49,7 @@ class KeepBest(Callback):
 
     def on_start(self, info: RunInfo) -> None:
         self._rows = len(info.history)
+        # ``restore`` comes first: what it brought must not be thrown away.
         if not self._restored:
             self._best, self._parameters = Best(self.on), []
         self._restored = False
