@@ -135,11 +135,10 @@ class Presence(ABC):
     def _watch(self) -> None:
         """Report parties that have been silent for too long as down, even if their links are up."""
         now, link = self.loop.now(), self.rpc.link
-        silent = {
-            self.names[number]
-            for number, since in self.silent.items()
-            if now - since > self._silence_seconds
-        }
+        silent = set()
+        for number, since in self.silent.items():
+            if now - since > self._silence_seconds:
+                silent.add(self.names[number])
         # Links need a moment to come up after the start.
         if now - self._began > self._silence_seconds:
             silent |= link.peers - link.up
