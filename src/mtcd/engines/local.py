@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from mtcd.engines.in_process import InProcessEngine
+from mtcd.protocol.engine_state import EngineState
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.ledger.record import record
 from mtcd.protocol.monitor import Monitor
 from mtcd.protocol.party import MONITOR, SERVER, Message, Part, Parties, Party, Progress
-from mtcd.protocol.snapshots import restored, take
 from mtcd.protocol.state import Snapshot
 
 
@@ -54,11 +54,13 @@ class LocalEngine(InProcessEngine):
         transport = next((client.transport for client in self.parties.clients), None)
         hides = transport is not None and not transport.reads_objective
         listening = [listener.see for listener in self.listeners.values()]
+        # of a training that is resumed
         self._record_ahead(self._reached)
         shown: Progress | None = None
         while True:
             self._outgoing = outgoing
             for message in outgoing:
+                # the monitor is no party: what it is told costs nothing
                 if message.to != MONITOR:
                     if transport is not None:
                         self._transport(message, parties)
@@ -122,30 +124,27 @@ class LocalEngine(InProcessEngine):
         observed = None
         if self._observed is not None:
             observed = list(self._observed)
-        return take(
-            {
-                "parties": [party.state() for party in self._parties()],
-                "monitor": self.monitor.state(),
-                "waiting": list(self._waiting),
-                "outgoing": list(self._outgoing[reported + 1 :]),
-                "ahead": self._ahead,
-                "observed": observed,
-                "reached": self._reached,
-            }
+        state = EngineState(
+            [party.state() for party in self._parties()],
+            self.monitor.state(),
+            waiting=list(self._waiting),
+            outgoing=list(self._outgoing[reported + 1 :]),
+            ahead=self._ahead,
+            observed=observed,
+            reached=self._reached,
         )
+        return state.snapshot()
 
     def resume(self, snapshot: Snapshot) -> None:
         if self.parties.checkpointed is not None:
             self.opening = self.parties.checkpointed.resume(snapshot)
             return
-        state = restored(snapshot)
-        for party, own in zip(self._parties(), state["parties"], strict=True):
+        state = EngineState.of(snapshot)
+        for party, own in zip(self._parties(), state.parties, strict=True):
             party.restore(own)
-        self.monitor.restore(state["monitor"])
-        self._waiting, self.opening = state["waiting"], state["outgoing"]
-        self._ahead = state["ahead"]
-        self._observed = state["observed"]
-        self._reached = state["reached"]
+        self.monitor.restore(state.monitor)
+        self._waiting, self.opening = state.waiting, state.outgoing
+        self._ahead, self._observed, self._reached = state.ahead, state.observed, state.reached
 
     def _parties(self) -> list[Party]:
         server = self.parties.server
@@ -156,6 +155,7 @@ class LocalEngine(InProcessEngine):
     def _record(self, message: Message) -> None:
         """Record a message; one of a client that is ahead of others is recorded after the pending
         observation."""
+        # with its observation, the ledger must have only what was sent up to it
         iteration = self.monitor.ahead(message.sender)
         if iteration is None:
             record(message, self.ledger)

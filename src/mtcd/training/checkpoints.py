@@ -75,6 +75,7 @@ class Checkpoints:
         The checkpoint of the ``last`` measurement is always written.
         """
         began = perf_counter()
+        # Rare on purpose: writing takes time in which nothing is trained.
         if began < self._due and not last:
             return
         state, followed = observer.engine.snapshot(), observer.watcher.state()
@@ -88,11 +89,14 @@ class Checkpoints:
         }
         self.form.write(self.path, facts, {**state.tensors, **followed.tensors})
         now = perf_counter()
+        # Counted from the end of the writing: a slow disk gets fewer checkpoints, not all of the
+        # time.
         self._due = now + max(self.spacing.seconds, self.spacing.times * (now - began))
 
     def restore(self, observer: Observer) -> None:
         """Have engine and observer continue from the file, if it is of the same training."""
         facts, tensors = self.form.read(self.path)
+        # Compared by name, so that the error can say which setting has changed.
         for name, value in self.facts.items():
             if facts.get(name) != value:
                 raise MtcdError(

@@ -54,7 +54,9 @@ class Best:
 
 def check_column(column: str, rows: int, row: Measurement) -> None:
     """Reject a column that the first measurement does not have."""
+    # At the first measurement: a wrong name ends the training at once, not after hours of patience.
     if rows == 0 and value_of(row, column) is None:
+        # seconds are left out: what depends on the clock should decide nothing
         known = ", ".join(sorted({*numbers(row)} - {"seconds"}))
         raise ConfigError(
             f"There is no column {column!r} in the history of this training. It has {known}."
@@ -65,4 +67,5 @@ def has_begun(first: Measurement, row: Measurement) -> bool:
     """Whether the model has changed since the first measurement: parties with trees measure their
     gains before they grow the first tree, and rules that end a training must not end it there.
     """
+    # Few hops are enough to measure all gains; beyond them a model that stays as it is has stopped.
     return row.iteration >= MOST_MEASURED or row.objective != first.objective

@@ -34,8 +34,10 @@ class Divergence:
 
     def on_the_way(self, objective: float) -> bool:
         """Whether the training has diverged before its end."""
+        # a model of noisy gradients is kept, whatever f is
         if math.isinf(self.worst_end):
             return not math.isfinite(objective)
+        # Written so that NaN counts as diverged: no comparison with it holds.
         return not objective <= self._times(HOPELESS) or not math.isfinite(objective)
 
     def at_the_end(self, objective: float) -> bool:
@@ -58,6 +60,7 @@ def allowing(worst_end: float, start: float, end: float) -> float:
     above = end - start
     if above <= 0:
         return worst_end
+    # No multiple of 0 is above it: any end is allowed.
     if not start:
         return math.inf
     return worst_end * (1.0 + above / abs(start))

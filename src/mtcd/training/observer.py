@@ -113,9 +113,12 @@ class Observer:
     def resume(self, rows: Sequence[Measurement], ledger: Ledger) -> None:
         """Continue an earlier training with these measurements and this ledger."""
         self.rows[:] = rows
+        # In place: parties and engine hold this ledger.
         for name, value in ledger.to_dict().items():
             setattr(self.engine.ledger, name, value)
+        # The clock goes on from there, so that a limit on seconds counts both parts.
         self.clock.add(rows[-1].seconds)
+        # Or metrics would be due again at once, and the history differ from one without a break.
         self._metrics_at = max((row.iteration for row in rows if row.metrics), default=None)
         self._syncs = rows[-1].syncs
 
@@ -124,6 +127,7 @@ class Observer:
         try:
             status = self.advance(stop, watch)
         except KeyboardInterrupt:
+            # Before the first measurement there is nothing to keep: the interrupt goes on.
             if self._latest is None or not self.rows:
                 raise
             return self._interrupted(self._latest)
@@ -141,9 +145,12 @@ class Observer:
         """
         limit = self._last_iteration(stop)
         if self._observations is None and self.rows:  # it continues an earlier training
+            # Where the earlier training would have measured next, so that both have the same
+            # history.
             self._due = self._next(self.rows[-1].iteration, stop)
         self._due = min(self._due, limit)
         if self.rows:
+            # Asked before anything runs: one more hop would be another model.
             ended = self._ended(stop)
             if ended is not None:  # the training that it continues had ended
                 return ended
@@ -187,7 +194,9 @@ class Observer:
 
     def _last_iteration(self, stop: Stop) -> float:
         """The iteration at which a limit ends the training, whatever is measured."""
+        # without an epoch there is no limit on epochs: stop.epoch() would have made one
         epoch = self.pace.epoch or math.inf
+        # Whichever comes first; neither may be set.
         return min(stop.iterations or math.inf, (stop.epochs or math.inf) * epoch)
 
     def _ended_by_parties(self, status: str) -> str:
@@ -204,6 +213,8 @@ class Observer:
     def _interrupted(self, progress: Progress) -> str:
         """Measure the model that the clients hold after an interrupt."""
         with self.clock.paused():
+            # The clients may be anywhere in an iteration: what they hold is measured, not what was
+            # reported.
             held = self._held()
             if self._rule().at_the_end(held.objective):
                 return DIVERGED
@@ -224,6 +235,8 @@ class Observer:
         with self.clock.paused():
             score = self._score(progress)
             row = self._row(progress, score)
+            # A limit that is reached here goes first: at the end another rule decides on
+            # divergence.
             diverged = not stop.reached(row) and self._is_hopeless(score.objective)
 
             # not a measurement; at the end, there is no model
@@ -247,6 +260,7 @@ class Observer:
                 status = self._ended(stop) or self._stopped(progress)
                 last = status is not None
             finally:  # after the watcher, whose state is kept too; also if one fails
+                # Kept even if the watcher fails: the training can then go on from here.
                 if self.keep is not None:
                     self.keep(self, last)
             if watch is not None:
@@ -255,6 +269,7 @@ class Observer:
 
     def _sync(self, progress: Progress, stop: Stop) -> None:
         """Tell the watcher of a sync. A training that it ends is measured once more."""
+        # A sync may be reported several times; the watcher hears of each once.
         if progress.t > self._syncs and self.rows:
             self._syncs = progress.t
             with self.clock.paused():
@@ -263,6 +278,7 @@ class Observer:
                     lambda: self._model_row(progress), fraction, self.engine.parameters
                 )
             if self.watcher.stopped is not None:
+                # the next message is measured, whatever was due
                 self._due = progress.hop
 
     def _stopped(self, progress: Progress) -> str | None:
@@ -279,6 +295,7 @@ class Observer:
     def _next(self, iteration: int, stop: Stop) -> float:
         """The iteration of the next measurement."""
         usual = self.pace.next(iteration, stop.nearly(self.rows[-1]))
+        # Plateaus are compared at fixed iterations, which must be measured whatever the pace.
         return min(usual, stop.next_window(iteration, self.pace.epoch))
 
     def _on_plateau(
@@ -308,6 +325,7 @@ class Observer:
 
     def _is_hopeless(self, objective: float) -> bool:
         """Whether the training has diverged."""
+        # A split network is judged by its batches: f on all samples takes long.
         seen = self.engine.epoch_loss()
         if seen is None:
             return self._rule(objective).on_the_way(objective)
@@ -350,8 +368,10 @@ class Observer:
         """The score of the model that the parties hold; an error if it is better than the
         optimum."""
         score = self.problem.score(self.engine.parameters())
+        # f* was computed before; without it, or of a model that diverges, nothing can be compared.
         if self.best is None or not math.isfinite(score.objective):
             return score
+        # a gap below 0 would be reported as convergence, to nothing
         if score.objective < self.best - BELOW_OPTIMUM * max(1.0, abs(self.best)):
             raise MtcdError(
                 f"The model has an objective of {score.objective:.9g}, which is below the optimum "
@@ -363,6 +383,7 @@ class Observer:
 
     def _seconds(self) -> float:
         """The time spent training, in the simulation if it is one."""
+        # simulated time is the engine's to know
         if self.engine.seconds is not None:
             return self.engine.seconds
         return self.clock.seconds()

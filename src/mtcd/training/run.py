@@ -95,6 +95,7 @@ class Run:
 
     def __getattr__(self, name: str) -> Any:
         """An attachment, a function of runs that a feature brings, or a part of the model."""
+        # Features first: a part of a model must not hide a function that they promise.
         home = features.parts("mtcd.run").get(name)
         if home is not None:
             return partial(cast(Callable[..., Any], features.load(home)), self)
@@ -102,6 +103,7 @@ class Run:
             return self.attachments.get(name)
         if name.startswith("_"):  # Python itself asks, for instance to copy a run
             raise AttributeError(f"'Run' object has no attribute {name!r}")
+        # what is left belongs to the model: coefficients of linear ones, trees of others
         return self.trained().part(name)
 
     def __dir__(self) -> list[str]:
@@ -186,6 +188,7 @@ class Run:
         what comes after it.
         """
         trained = self.trained()
+        # The file would predict from columns as given, and be wrong without a word.
         if trained.preparations is not None and not after_preparation:
             raise MtcdError(
                 "The preparation of this run's columns cannot be exported to ONNX. To export the "
@@ -240,6 +243,7 @@ class Run:
 
         A run that was saved there before is replaced; a folder that holds other files is refused.
         """
+        # into a folder beside it, which takes its place once all files are written
         with fresh_folder(Path(folder), self.checkpoints) as writing:
             self.write(writing)
 

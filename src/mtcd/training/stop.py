@@ -61,14 +61,17 @@ class Stop:
     plateau: Plateau | Mapping[str, Any] | float | None = None
 
     def __post_init__(self) -> None:
+        # the class is frozen, but its settings may be given in several forms
         object.__setattr__(self, "plateau", _as_plateau(self.plateau))
         limits = {name: getattr(self, name) for name in ("gap", "plateau", *MEASURED)}
+        # whole numbers: half a hop is none
         for name in ("iterations", "epochs"):
             if limits[name] is not None:
                 check_whole(f"stop.{name}", limits[name], least=0)
         for name in ("gap", "seconds", "cost"):
             if limits[name] is not None:
                 check_number(f"stop.{name}", limits[name])
+        # A training without a limit would never end.
         if all(value is None for value in limits.values()):
             raise ConfigError(
                 "stop: give at least one of gap, iterations, epochs, seconds, cost, plateau."
@@ -93,6 +96,7 @@ class Stop:
     def check(self, method: Method, network: Network, costs: Costs) -> None:
         """Reject a limit on the cost that is never reached, if it is the only limit; with noise,
         limits on f."""
+        # an end that depends on f tells something of the data that the budget does not count
         if method.conditions.noisy:
             for name, limit in (("gap", self.gap), ("plateau", self.plateau)):
                 if limit is not None:
@@ -144,7 +148,9 @@ class Stop:
             limits.append(Limit("iterations", "iteration", self.iterations))
         if self.epochs is not None:
             limits.append(Limit("epochs", "iteration", self.epochs * epoch))
+        # a party knows no costs of others: as many iterations as the money lasts for, as planned
         if self.cost is not None and cost > 0:
+            # Whole syncs: a party cannot end between two of them.
             left = max(0.0, self.cost - opening_cost)
             limits.append(Limit("cost", "iteration", math.ceil(left / cost) * per_sync))
         if self.seconds is not None:
@@ -178,6 +184,7 @@ class Stop:
             if limit and value:
                 parts.append(value / limit)
 
+        # On a log scale: most methods lower the gap by about the same factor in the same time.
         if self.gap and now.gap and first_gap and now.gap > 0 and first_gap > self.gap:
             # gaps fall by about the same factor in each iteration
             parts.append(math.log(first_gap / now.gap) / math.log(first_gap / self.gap))

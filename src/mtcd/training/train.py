@@ -139,7 +139,9 @@ def train(
         privacy=privacy or Privacy(),
         engine=engine,
     )
+    # from here on nothing is left to be chosen: inspect() does the same
     asked, kind, notes = resolved(asked)
+    # Sources are read in the processes of the engine: it must be there before the training is made.
     with asked.connected():
         training = kind.training(asked)
         make_engine: MakeEngine = engine_for
@@ -159,8 +161,10 @@ def run_training(
 ) -> Run:
     """Train to the end, in any engine. ``notes`` are the first of the run."""
     watcher = watcher_of(callbacks, training.trained)
+    # noise on gradients is of no use if callbacks decide by exact measurements
     if training.method.conditions.noisy:
         watcher.check_private()
+    # Closed in any case: a callback may hold a file, or a run of a server.
     try:
         run = _run(training, costs, watch, make_engine, watcher, notes)
         watcher.end(run)
@@ -182,6 +186,7 @@ def _run(
     with training.computing(), make_engine(parties, training.ledger()) as engine:
         listeners = listeners_of(training, parties, engine.ledger)
         engine.listeners = listeners
+        # after the listeners: a checkpoint restores them too
         observer = _observer(training, costs, engine, watcher)
         watcher.start(_started(training, observer, listeners))
 
@@ -197,6 +202,7 @@ def _run(
         for name, listener in listeners.items():
             attachments[name] = listener.attachment(observer.rows, ended.parameters)
 
+    # Parameters that are not finite: found only when the model is made.
     if ended.model is None:
         status = DIVERGED
 
@@ -205,6 +211,7 @@ def _run(
     if rows:
         # an interrupt may be within an iteration
         begun = rows[-1].iteration + (status == INTERRUPTED)
+    # Fewer than entered, if the training ended early: what was not begun is not spent.
     spending = account.end(begun)
     end_notes = training.end_notes(begun, rows)
 
@@ -278,6 +285,7 @@ class _Ended(NamedTuple):
 def _ended(training: Training, engine: Engine, watcher: Watcher) -> _Ended:
     """The model at the end, or the one that a callback has chosen."""
     notes: tuple[str, ...] = ()
+    # a callback may have kept a better model than the last one
     chosen = watcher.chosen()
     if chosen is None:
         parameters: Sequence[Any] = engine.parameters()
@@ -297,6 +305,7 @@ def settings_of(training: Training) -> dict[str, Any]:
     found: dict[str, Any] = {"method.kind": training.method.kind}
     parts: dict[str, Any] = {"method": training.method, "stop": training.stop}
     for part, given in parts.items():
+        # Only what was set: None says that a default holds, which the values of others follow.
         for one in fields(given):
             value = getattr(given, one.name)
             if value is not None:

@@ -45,7 +45,9 @@ class EarlyStopping(Callback):
         check_number("callbacks.min_improvement", self.min_improvement)
 
     def on_start(self, info: RunInfo) -> None:
+        # Here and not in the constructor: one object may be given to several trainings.
         self._best, self._waited, self._rows = Best(self.on, self.min_improvement), 0, 0
+        # Counted anew from the history, so that no state of its own is needed in a checkpoint.
         for row in info.history:
             self._count(row)
         if self._waited >= self.patience:
