@@ -10,7 +10,8 @@ takes a very small t. It moves along the gradient, and so gives the curvature al
 - t = 30/L where columns are more alike within a client than across clients: solving the blocks well
   then removes most of what makes the problem hard;
 - t = 3/L where columns are nearly independent, t = 1/L otherwise, as long as there are no more
-  columns than samples;
+  columns than samples; between the two, t = 10/L, where columns are alike within a client and
+  among a few, as neighbours in a table are;
 - t = 0.1/L, or 0.01/L for nearly independent columns, where there are more: the tours then are
   conjugate gradients, and theta stays in the row space of X. Larger steps leave it, and what is
   outside is corrected at the rate of l2 only. Yet smaller ones would be enlarged so much by the mix
@@ -29,6 +30,7 @@ import numpy as np
 from mtcd.methods.optimal_weights import Along
 
 ALIKE_WITHIN, INDEPENDENT, RELATED, WIDE, WIDE_RELATED = 30.0, 3.0, 1.0, 0.01, 0.1
+AMONG_A_FEW = 10.0
 SOLVED = 1e12
 # scales differ much if the arithmetic mean of the squared norms of columns is so many times their
 # geometric mean; of columns of one scale it is hardly more than 1
@@ -40,6 +42,9 @@ NEARLY = 2.0
 DECIDES = 1.5
 # ... unless what they have in common is common to this share of all clients
 COMMON = 0.25
+# the squared largest singular value of a block, by that of orthogonal columns, from which its
+# columns count as alike
+ALIKE = 1.3
 # starts to remember: where columns are nearly independent, more do not help
 FEW, MANY = 10, 20
 FIRST = 1e-2
@@ -89,6 +94,10 @@ class Survey:
             factor = ALIKE_WITHIN
         elif self.columns > samples:
             factor = WIDE_RELATED if related else WIDE
+        elif not related:
+            factor = INDEPENDENT
+        elif across < COMMON * self.clients and self.spread / self.clients > ALIKE:
+            factor = AMONG_A_FEW
         else:
-            factor = RELATED if related else INDEPENDENT
+            factor = RELATED
         return factor / L, 1.0 / L, depth

@@ -140,6 +140,18 @@ def test_columns_are_related_above_twice_what_independent_ones_could_have() -> N
     assert {squares: survey_of(4.0, 4.0, squares, 16.0, 4.0) for squares in wanted} == wanted
 
 
+@pytest.mark.parametrize(
+    ("clients", "spread", "factor"),
+    [(20.0, 1.4, 10.0), (20.0, 1.2, 1.0), (15.0, 1.4, 1.0)],
+)
+def test_between_blocks_and_factors_where_a_few_clients_are_alike(
+    clients: float, spread: float, factor: float
+) -> None:
+    """Across: norm / (norms / clients) = 4, less than a quarter of 20 clients, but not of 15."""
+    found = survey_of(4.0, 4.0, 1.0, clients, spread * clients, clients)
+    assert found == (factor, 20)
+
+
 @pytest.mark.parametrize(("uneven", "factor"), [(2.9, 3.0), (3.1, SOLVED)])
 def test_blocks_are_solved_where_scales_differ(uneven: float, factor: float) -> None:
     """Four columns with a mean square of 25, of which the geometric mean is a share."""
