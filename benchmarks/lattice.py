@@ -84,21 +84,31 @@ def _embedded(changes: Matrix, sums: Matrix, error: float) -> Matrix | None:
     return None
 
 
-def nearest_labels(changes: Matrix, sums: Matrix, error: float, orders: int = ORDERS) -> Matrix:
-    """A guess where sums are too few or too inexact for certainty: of the points of the lattice
-    that nearest planes (Babai 1986) lead to, the one whose sums fit best.
+def whitened(changes: Matrix, sums: Matrix) -> tuple[Matrix, Matrix]:
+    """The same equations, turned and scaled so that noise on labels makes independent errors, as
+    large as the noise on one label."""
+    turned = np.linalg.inv(np.linalg.cholesky(changes @ changes.T))
+    return turned @ changes, turned @ sums
+
+
+def nearest_labels(changes: Matrix, sums: Matrix, deviation: float, orders: int = ORDERS) -> Matrix:
+    """A guess of labels that had noise added: of the points of the lattice that nearest planes
+    (Babai 1986) lead to, the one whose sums fit best.
 
     Parameters
     ----------
-    changes, sums, error, orders
-        As in :func:`labels_from_sums`. Errors are assumed to be independent of each other.
+    changes, sums, orders
+        As in :func:`labels_from_sums`.
+    deviation : float
+        The standard deviation of the noise on a label.
     """
+    changes, sums = whitened(changes, sums)
     draws = np.random.default_rng(0)
     best, found = np.inf, np.zeros(changes.shape[1])
     for _ in range(orders):
         order = draws.permutation(changes.shape[1])
         guess = np.empty(len(order))
-        guess[order] = _nearest(changes[:, order], sums, error)
+        guess[order] = _nearest(changes[:, order], sums, deviation)
         misfit = float(np.sum((changes @ guess - sums) ** 2))
         if misfit < best:
             best, found = misfit, guess

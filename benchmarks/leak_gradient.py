@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 import mtcd
-from benchmarks.lattice import labels_from_sums, nearest_labels
+from benchmarks.lattice import labels_from_sums, nearest_labels, whitened
 from benchmarks.leak import A, Recording
 from benchmarks.leak_attacks import Matrix
 from mtcd.core.errors import DataError, MtcdError
@@ -154,8 +154,7 @@ def attacked(seen: Observed) -> Matrix | None:
 
 def nearest(seen: Observed) -> Matrix:
     """The guess of a reduction where there is noise on labels."""
-    equations, sums = whitened(*equations_of(seen))
-    return nearest_labels(equations, sums, seen.deviation)
+    return nearest_labels(*equations_of(seen), seen.deviation)
 
 
 def from_derivatives(seen: Observed) -> Matrix:
@@ -163,12 +162,6 @@ def from_derivatives(seen: Observed) -> Matrix:
     derivatives = np.linalg.lstsq(seen.columns.T, seen.gradient, rcond=None)[0]
     # g = sigma(z) - (y~ - q) / (p - q), with sigma between 0 and 1: below 0 for y~ = 1 alone
     return np.asarray(derivatives < 0, dtype=float)
-
-
-def whitened(equations: Matrix, sums: Matrix) -> tuple[Matrix, Matrix]:
-    """Equations whose errors are independent and as large as the noise on a label."""
-    turned = np.linalg.inv(np.linalg.cholesky(equations @ equations.T))
-    return turned @ equations, turned @ sums
 
 
 def guessed(seen: Observed) -> Matrix:

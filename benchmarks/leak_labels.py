@@ -3,7 +3,8 @@ and cannot now.
 
 ``python -m benchmarks.leak_labels`` trains on N samples, then attacks the exact sums <y, D> and
 those that the label holder told, without label DP and with it (``lattice.py``; it needs the extra
-``attacks``). With label DP the exact sums tell the released labels.
+``attacks``). With label DP the exact sums tell the released labels; of soft labels, which promise
+nothing, they tell what the noise leaves.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import mtcd
-from benchmarks.lattice import labels_from_sums
+from benchmarks.lattice import labels_from_sums, nearest_labels
 from benchmarks.leak_attacks import Matrix
 from mtcd.engines.local import LocalEngine
 from mtcd.privacy.label_privacy import LabelSource
@@ -24,6 +25,9 @@ from mtcd.privacy.labels.mechanisms import probabilities
 from mtcd.privacy.sealed.label_sums import STEP
 from mtcd.privacy.sealed.settings import SealedTours
 from mtcd.protocol.ledger.ledger import Ledger
+
+SOFT = 0.125
+"""The standard deviation of soft labels."""
 
 
 class Observed(NamedTuple):
@@ -42,7 +46,12 @@ class Observed(NamedTuple):
 
 
 def observed(
-    samples: int, columns: int, tours: int, seed: int = 0, epsilon: float | None = None
+    samples: int,
+    columns: int,
+    tours: int,
+    seed: int = 0,
+    epsilon: float | None = None,
+    soft: float | None = None,
 ) -> Observed:
     """A sealed training with a server, of two parties.
 
@@ -58,6 +67,8 @@ def observed(
         Draws the table.
     epsilon : float, optional
         That of the labels; None without label differential privacy.
+    soft : float, optional
+        The standard deviation of soft labels, instead of ``epsilon``.
     """
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((samples, columns))
@@ -65,11 +76,15 @@ def observed(
     labels = (scores + rng.logistic(size=samples) > 0).astype(int)
     released, noise = labels, None
     p, q = 1.0, 0.0
+    wanted: Any = None
     if epsilon is not None:
         wanted = mtcd.LabelDP(epsilon=epsilon, insecure_seeded_draws=True)
+        p, q = probabilities(epsilon, 2)
+    if soft is not None:
+        wanted = mtcd.SoftLabels(soft=soft, insecure_seeded_draws=True)
+    if wanted is not None:
         noise = mtcd.Privacy(mode="sealed", labels=wanted).labels
         released = noise.released(labels, LabelSource())
-        p, q = probabilities(epsilon, 2)
 
     data = mtcd.split(X, released, clients=2)
     problem = mtcd.Glm("logistic", l2=1.0, label_noise=noise).problem(data)
@@ -132,6 +147,7 @@ def main() -> None:
         for seed in range(given.tables):
             for epsilon in (None, 2.0):
                 show(samples, tours, seed, epsilon)
+            show_soft(samples, tours, seed)
 
 
 def show(samples: int, tours: int, seed: int, epsilon: float | None) -> None:
@@ -148,6 +164,24 @@ def show(samples: int, tours: int, seed: int, epsilon: float | None) -> None:
         ("as told", seen.told, seen.step / 3.5),
     ):
         print(f"{name}, {kind}: {attacked(seen, sums, error)}", flush=True)
+
+
+def show_soft(samples: int, tours: int, seed: int) -> None:
+    """Print what the attack finds of soft labels, from their exact sums."""
+    seen = observed(samples, 2 * tours, tours, seed, soft=SOFT)
+    # main directions: the changes of the last tours are hardly new
+    left, sizes, right = np.linalg.svd(seen.changes, full_matrices=False)
+    kept = sizes > 1e-6 * sizes[0]
+    sums = (left.T @ np.array(seen.exact))[kept] / sizes[kept]
+    found = nearest_labels(right[kept], sums, SOFT)
+    fair = np.full(samples, 0.5)
+    guess = right[kept].T @ (sums - right[kept] @ fair) > 0
+    print(
+        f"N = {samples}, table {seed}, soft {SOFT:g}, exact: {len(sums)} sums: "
+        f"{np.mean(found == seen.labels):.0%} of the labels, "
+        f"{np.mean(guess == seen.labels):.0%} by least squares",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

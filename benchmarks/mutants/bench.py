@@ -34,6 +34,7 @@ SPARE = 20
 # use Polars while they are collected: its threads would not survive a fork
 THREADED = ("tests/unit/data/test_strange_input.py",)
 FILES = 8  # of tests that are collected anew for a mutant that takes effect at import
+LEAST = 0.002  # seconds that any test takes
 READING = 1.0  # seconds that a test takes which reads the source
 RECORDING = 1200  # seconds of processor time for the tests of one file, at most
 
@@ -56,6 +57,8 @@ class Bench:
         """Of each function: the tests that call it, and how long they take."""
         self.calls: dict[str, set[str]] = {}
         """Of each test file: the functions that its tests call."""
+        self.breadth: dict[str, int] = {}
+        """Of each test: how many functions it calls."""
         for copy in (self.source, *map(self._copy, range(jobs))):
             shutil.rmtree(copy, ignore_errors=True)
             shutil.copytree(
@@ -164,6 +167,7 @@ class Bench:
             )
             for name, (spent, calls) in known.items():
                 self.calls[file].update(calls)
+                self.breadth[name] = len(calls)
                 for call in calls if spent <= LONGEST else ():
                     self.callers[call][name] = spent
 
@@ -179,7 +183,7 @@ class Bench:
             if pairs is None or any(place_of(old) not in functions for old, _ in pairs):
                 continue
             swaps = [(function, new) for old, new in pairs for function in functions[place_of(old)]]
-            order = quickest(self.calling(mutation), seconds)
+            order = nearest(self.calling(mutation), self.breadth, seconds, mutation.watchers)
 
             def act(slot: int, mutation=mutation, source=source, swaps=swaps, order=order) -> int:
                 package = self._mutate(slot, mutation, source) / "mtcd"
@@ -197,10 +201,8 @@ class Bench:
         """A fork that imports everything with the mutant in place."""
         source, tests = mutation.mutated(self.root), self.calling(mutation)
         files = self._nearest(mutation, {name.partition("::")[0] for name in tests})
-        order = quickest(
-            {name: spent for name, spent in tests.items() if name.partition("::")[0] in files},
-            seconds,
-        )
+        near = {name: spent for name, spent in tests.items() if name.partition("::")[0] in files}
+        order = nearest(near, self.breadth, seconds, mutation.watchers)
 
         def act(slot: int) -> int:
             self._use(self._mutate(slot, mutation, source))
@@ -222,7 +224,9 @@ class Bench:
         def share(file: str) -> float:
             return sum(call.startswith(near) for call in self.calls[file]) / len(self.calls[file])
 
-        return sorted(files, key=share, reverse=True)[:FILES]
+        first = [file for file in files if f"{file}::" in mutation.watchers]
+        others = sorted({*files} - {*first}, key=share, reverse=True)
+        return [*first, *others][:FILES]
 
     def _near(self, mutation: Change) -> str:
         """What the calls of tests begin with that are near a change outside of functions: those of
@@ -278,16 +282,27 @@ def _check_threads() -> None:
         )
 
 
-def quickest(tests: dict[str, float], seconds: float) -> dict[str, float]:
-    """The quickest ones, in order, until they together take so many seconds.
+def nearest(
+    tests: dict[str, float],
+    breadth: dict[str, int],
+    seconds: float,
+    watchers: tuple[str, ...] = (),
+) -> dict[str, float]:
+    """The tests that tell most for their time, in order, until they together take so many seconds.
 
+    A test that calls few functions is about them, and goes before one that runs a whole training.
     The second case of a parametrised test counts as taking twice its time, the third three times,
-    so that a hundred quick cases of one test leave time for others.
+    so that a hundred quick cases of one test leave time for others. Those whose name begins as one
+    of ``watchers`` count as about the change, whatever they call.
     """
     cases, order = Counter[str](), []
     for spent, name in sorted((spent, name) for name, spent in tests.items()):
         cases[name.partition("[")[0]] += 1
-        order.append((spent * cases[name.partition("[")[0]], spent, name))
+        # the clock does not see less than some milliseconds
+        cost = max(spent, LEAST) * cases[name.partition("[")[0]]
+        if not name.startswith(watchers):
+            cost *= breadth.get(name, 1)
+        order.append((cost, spent, name))
     order.sort()
     ends = accumulate(spent for _, spent, _ in order)
     return {

@@ -25,6 +25,9 @@ class Change(ABC):
     readers: ClassVar[tuple[str, ...]] = ()
     """Tests that read the source instead of calling it, and may see this change there."""
 
+    watchers: ClassVar[tuple[str, ...]] = ()
+    """What the names of tests begin with that look at changes of this sort in all parties."""
+
     @property
     def package(self) -> str:
         return self.path.removeprefix(PACKAGE).rpartition("/")[0]

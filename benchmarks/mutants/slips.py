@@ -28,6 +28,7 @@ from benchmarks.mutants.equivalent import (
 Edit = tuple[int, int, str]
 """Where a piece of the source begins and ends, in characters, and what stands there instead."""
 PURPOSES = "tests/unit/core/test_randomness.py::test_every_draw_has_a_purpose_of_its_own"
+KEPT = ("tests/simulated/test_recovery_journal.py::", "tests/contract/test_state_fields.py::")
 CHECKS = ("check", "require", "refuse", "verify", "validate")
 SAVING = ("state", "snapshot")
 RESTORING = ("restore", "resume", "from_state", "load_state")
@@ -45,6 +46,11 @@ class Slip(Change):
     def readers(self) -> tuple[str, ...]:  # type: ignore[override]
         """A purpose of its own for every draw is what a test reads off the source."""
         return (PURPOSES,) if self.operator == "wrong seed purpose" else ()
+
+    @property
+    def watchers(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What is kept over restarts is compared for all parties at once."""
+        return KEPT if self.operator == "dropped state field" else ()
 
     @functools.cache  # noqa: B019, there are some thousands at most
     def mutated(self, root: Path) -> str:

@@ -8,9 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from benchmarks.mutants.bench import nearest
 from benchmarks.mutants.equivalent import stale_lines
 from benchmarks.mutants.results import Results, kept_scores, report
-from benchmarks.mutants.slips import CATALOGUE, PURPOSES, Slip, examined, slips_of
+from benchmarks.mutants.slips import CATALOGUE, KEPT, PURPOSES, Slip, examined, slips_of
 
 from project import ROOT
 
@@ -60,7 +61,7 @@ class Change:
     before: str
     after: str
     path = "src/mtcd/small.py"
-    readers = ()
+    readers = watchers = ()
 
     def mutated(self, root):
         return (root / self.path).read_text().replace(self.before, self.after)
@@ -122,6 +123,15 @@ def test_tests_run_on_a_changed_copy_and_say_what_they_call(project: Path) -> No
         "seen by another process alone": "failed",
     }
     assert (project / "src" / "mtcd" / "small.py").read_text() == SOURCE
+
+
+def test_tests_that_call_little_else_are_asked_first_and_all_cases_of_one_are_not() -> None:
+    tests = {"whole": 0.1, "quick": 0.0, "about": 0.3, **{f"cases[{i}]": 0.2 for i in range(4)}}
+    breadth = {"whole": 500, "quick": 500, "about": 4, **{f"cases[{i}]": 4 for i in range(4)}}
+    order = [*nearest(tests, breadth, 1.0)]
+    assert order == ["cases[0]", "quick", "about", "cases[1]", "cases[2]", "cases[3]"]
+    assert [*nearest(tests, breadth, 0.1)] == ["cases[0]"]
+    assert [*nearest(tests, breadth, 0.1, ("who",))] == ["whole"]
 
 
 def test_what_was_killed_stays_so_and_survivors_are_tried_again_with_other_tests(
@@ -261,6 +271,12 @@ def test_a_wrong_purpose_is_shown_to_the_test_that_reads_purposes(project: Path)
     assert readers == dict.fromkeys(CATALOGUE, ()) | {"wrong seed purpose": (PURPOSES,)}
     file, _, name = PURPOSES.partition("::")
     assert f"def {name}(" in (ROOT / file).read_text()
+
+
+def test_what_is_kept_is_shown_to_the_tests_that_compare_all_parties(project: Path) -> None:
+    watchers = {slip.operator: slip.watchers for slip in slips_in(project, {})}
+    assert watchers == dict.fromkeys(CATALOGUE, ()) | {"dropped state field": KEPT}
+    assert all((ROOT / name.removesuffix("::")).exists() for name in KEPT)
 
 
 def test_slips_on_lines_that_are_listed_are_left_out(project: Path) -> None:

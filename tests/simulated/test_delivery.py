@@ -6,7 +6,7 @@ import pytest
 
 from mtcd.models.glm.optimum.optimum import optimum
 from mtcd.protocol.party import SERVER
-from mtcd.testing.simulator.world import Crash, Faults, World
+from mtcd.testing.simulator.world import Faults, World
 from recovering import waiting_party
 from simulated_deliveries import (
     EVERYTHING,
@@ -15,6 +15,7 @@ from simulated_deliveries import (
     assert_same,
     assert_the_server_knows_what_clients_hold,
     making_parties,
+    restart_iteration,
     run,
     server_world,
 )
@@ -39,23 +40,11 @@ def test_iterations_started_restarts_at_any_moment_are_the_same(name: str, seed:
     restarts = 0
     while len(world.reports) < 40:
         world.step()
-        server = world.parties.get(SERVER)
-        if server is not None and world.random.random() < 0.01:
-            try:
-                restarts += server.policy.restart_iteration()
-            except Crash:
-                world.crash(SERVER, world.time + 5)
+        if SERVER in world.parties and world.random.random() < 0.01:
+            restarts += restart_iteration(world)
         assert world.time < 60_000
     assert_same(name, world)
     assert restarts > 5
-
-
-def restart_iteration(world: World) -> None:
-    if SERVER in world.parties:
-        try:
-            world.parties[SERVER].policy.restart_iteration()
-        except Crash:
-            world.crash(SERVER, world.time + 5)
 
 
 @pytest.mark.long

@@ -1,7 +1,6 @@
 """The end of a training with reliable parties: all stop at one moment, with what a training in one
 process has then."""
 
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -29,21 +28,19 @@ from mtcd.protocol.party import SERVER, Parties
 from mtcd.protocol.token import Token
 from mtcd.testing.simulator.world import Crash, Faults, World
 from recovering import iteration_party
-from simulated_deliveries import DATA, EVERYTHING, METHODS, MODEL, making_parties
-from simulated_ends import HOPS, ends, in_process, limit, recovering, run_to_the_end, summed
+from simulated_deliveries import DATA, EVERYTHING, METHODS, MODEL, making_parties, no_more_faults
+from simulated_ends import (
+    HOPS,
+    ends,
+    in_process,
+    limit,
+    limited,
+    recovering,
+    run_to_the_end,
+    summed,
+)
 from simulated_methods import CASES, CROSSING
 from simulated_methods import making_parties as casting_any
-
-
-def limited(
-    make: Callable[[int, Parties, Journal], ReliableParty],
-) -> Callable[[int, Parties, Journal], ReliableParty]:
-    def made(number: int, parties: Parties, journal: Journal) -> ReliableParty:
-        reliable = make(number, parties, journal)
-        reliable.limit = limit
-        return reliable
-
-    return made
 
 
 @pytest.mark.parametrize("faults", [Faults(), EVERYTHING], ids=["calm", "stormy"])
@@ -62,9 +59,7 @@ def test_the_end_is_that_of_a_training_in_one_process(name: str, faults: Faults)
     for end in ends(world):
         assert end.status == "iterations"
         assert end.hop == HOPS
-    world.faults = Faults()
-    for number in list(world.away):
-        world.start(number)
+    no_more_faults(world)
     for _ in range(4000):  # nothing moves any more, and all is received
         world.step()
     assert all(not reliable.unacknowledged() for reliable in world.parties.values())
@@ -116,9 +111,7 @@ def test_asked_to_finish_all_stop_and_what_they_hold_fits_together(name: str, se
     )
     for _ in range(300 + 17 * seed):
         world.step()
-    world.faults = Faults()
-    for number in list(world.away):
-        world.start(number)
+    no_more_faults(world)
     for reliable in list(world.parties.values()):
         reliable.finish("stopped")
     run_to_the_end(world)

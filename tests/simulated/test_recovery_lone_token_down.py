@@ -1,16 +1,15 @@
 """A lone token when clients die for good, one after the other: the others go on, and say for whom
 they wait."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import networkx as nx
 import numpy as np
 import pytest
 
+from fixed_blocks import best_without
 from lone_worlds import DATA, NAMES, PROBLEM, assert_kept, lone_world
 from mtcd.federation.recovery.detours import next_around
-from mtcd.models.glm.optimum.optimum import optimum
 from mtcd.network.topology import make_network
 from mtcd.network.walks import make_walk
 from mtcd.testing.simulator.world import Faults, World
@@ -33,16 +32,6 @@ def go_on(world: World, network: str, hops: int, most: int = 20_000) -> None:
 
 def holder(world: World) -> int:
     return max(world.parties, key=lambda k: world.parties[k].policy.history.hop)
-
-
-def best_without(dead: Sequence[int], held: Sequence[np.ndarray]) -> float:
-    """The least f if the blocks of the dead stay as they are."""
-    living = [k for k in range(5) if k not in dead]
-    fixed = sum(PROBLEM.client(k).represent(held[k]) for k in dead)
-    labels = PROBLEM.labels - np.asarray(fixed).reshape(PROBLEM.labels.shape)
-    blocks, penalties = [PROBLEM.blocks[k] for k in living], [PROBLEM.penalties[k] for k in living]
-    apart = sum(PROBLEM.client(k).penalty(held[k]) for k in dead)
-    return optimum(blocks, labels, PROBLEM.loss, penalties).value + apart
 
 
 @pytest.mark.parametrize(
@@ -74,7 +63,7 @@ def test_clients_that_die_one_after_the_other_keep_their_blocks_and_the_others_r
     for k in range(5):
         assert np.array_equal(held[k], before[k]) == (k in dead)
     assert PROBLEM.read_off(token.aggregate, token.penalty) == pytest.approx(
-        best_without(dead, held), rel=1e-5
+        best_without(PROBLEM, dead, held), rel=1e-5
     )
 
 

@@ -10,12 +10,14 @@ from mtcd.models.glm.optimum.optimum import optimum
 from mtcd.network.topology import make_network
 from mtcd.protocol.party import SERVER
 from mtcd.protocol.token import Token
-from mtcd.testing.simulator.world import Crash, Faults, World
+from mtcd.testing.simulator.world import Faults, World
 from simulated_deliveries import (
     DATA,
     METHODS,
     PROBLEM,
     assert_the_server_knows_what_clients_hold,
+    no_more_faults,
+    restart_iteration,
 )
 from simulated_roaming import go_on, recovery_world, tell, with_the_server_again, without_the_server
 
@@ -88,9 +90,7 @@ def test_tours_go_round_the_dead(name: str, network: str) -> None:
     now = world.parameters()
     np.testing.assert_array_equal(now[1], held[1])
     assert all(np.abs(now[k] - held[k]).max() > 1e-6 for k in (0, 2, 3, 4))
-    world.faults = Faults()
-    for number in list(world.away):
-        world.start(number)
+    no_more_faults(world)
     tell(world, set())
     best = optimum(PROBLEM.blocks, PROBLEM.labels, PROBLEM.loss, PROBLEM.penalties).value
     while world.reports[-1].payload.hop < 1500:
@@ -114,21 +114,15 @@ def test_terms_are_forgotten_but_not_too_early(seed: int) -> None:
             world.start(2)
         tell(world, gone)
         world.step()
-        server = world.parties.get(SERVER)
-        if server is not None and world.random.random() < 0.02:
-            try:
-                restarts += server.policy.restart_iteration()
-            except Crash:
-                world.crash(SERVER, world.time + 5)
+        if SERVER in world.parties and world.random.random() < 0.02:
+            restarts += restart_iteration(world)
         most = max(most, *(len(reliable.terms) for reliable in world.parties.values()))
         if world.time % 50 == 0:
             assert_the_server_knows_what_clients_hold(world)
         assert world.time < 40_000
     assert restarts > 5
     assert most > 2
-    world.faults = Faults()
-    for number in list(world.away):
-        world.start(number)
+    no_more_faults(world)
     for _ in range(1500):
         world.step()
     assert not any(journal.last()["terms"] for journal in world.journals.values())

@@ -16,7 +16,13 @@ from mtcd.protocol.codec.envelopes import Envelope
 from mtcd.protocol.party import SERVER
 from mtcd.protocol.token import Token
 from mtcd.testing.simulator.world import Crash, Faults, World
-from simulated_deliveries import DATA, METHODS, PROBLEM, assert_the_server_knows_what_clients_hold
+from simulated_deliveries import (
+    DATA,
+    METHODS,
+    PROBLEM,
+    assert_the_server_knows_what_clients_hold,
+    no_more_faults,
+)
 from simulated_roaming import recovery_world, tell, with_the_server_again, without_the_server
 
 MANY = {
@@ -84,9 +90,7 @@ def assert_tokens_are_true(world: World) -> int:
 
 
 def reach_the_optimum(world: World) -> None:
-    world.faults = Faults()
-    for number in list(world.away):
-        world.start(number)
+    no_more_faults(world)
     tell(world, set())
     goal = world.reports[-1].payload.hop + 3000
     while world.reports[-1].payload.hop < goal:
@@ -209,8 +213,7 @@ def test_the_end_is_that_of_the_last_sync_whatever_roamed_speculatively(name: st
             world.step()
         world.faults = Faults()
         world.parties[SERVER].finish("stopped")
-        for number in list(world.away):
-            world.start(number)
+        no_more_faults(world)
         for _ in range(1500):
             world.step()
         server = world.journals[SERVER].last()

@@ -15,7 +15,7 @@ from mtcd.protocol.codec.records import pack, unpack
 from mtcd.protocol.party import SERVER, Message
 from mtcd.protocol.token import Token
 from mtcd.testing.simulator.world import Faults, World
-from simulated_deliveries import DATA, METHODS, assert_the_server_knows_what_clients_hold
+from simulated_deliveries import DATA, METHODS, assert_the_server_knows_what_clients_hold, carry
 from simulated_roaming import go_on, recovery_world, tell
 
 
@@ -28,15 +28,6 @@ def started(
     return world, world.parties[SERVER]
 
 
-def carry(world: World, sender: int, to: int) -> None:
-    """What waits for somebody arrives, and there is an ack."""
-    for envelope in world.parties[sender].unacknowledged():
-        if envelope.to == to:
-            delivery = world.parties[to].deliver(unpack(pack(envelope)))
-            assert delivery.ack is not None
-            world.parties[sender].acknowledge(delivery.ack)
-
-
 def roam(world: World, index: int, at: int) -> int:
     """A token goes one hop further; where it then is."""
     tokens = [
@@ -45,7 +36,7 @@ def roam(world: World, index: int, at: int) -> int:
         if isinstance(envelope.message.payload, Token)
     ]
     (to,) = [envelope.to for envelope in tokens if envelope.message.payload.index == index]
-    carry(world, at, to)
+    carry(world.parties[at], world.parties[to])
     return to
 
 
@@ -55,9 +46,9 @@ def test_a_token_that_was_taken_back_and_is_lost_is_not_waited_for() -> None:
     method = MTCD(clusters=[[0, 1, 2], [3, 4]], hops=1, stepsize=0.02)
     world, server = started(method, "complete")
     one, other = (envelope.to for envelope in server.unacknowledged())
-    carry(world, SERVER, one)
-    carry(world, SERVER, other)
-    carry(world, one, SERVER)
+    carry(world.parties[SERVER], world.parties[one])
+    carry(world.parties[SERVER], world.parties[other])
+    carry(world.parties[one], world.parties[SERVER])
     for k in range(5):  # the server hangs
         world.parties[k].peer_lost(SERVER)
     holder = roam(world, 0, one)
@@ -79,8 +70,8 @@ def test_nor_if_the_server_hears_that_somebody_is_missed_before_it_notices_that_
     world, server = started(method, "complete")
     one, other = (envelope.to for envelope in server.unacknowledged())
     for at in (one, other):
-        carry(world, SERVER, at)
-    carry(world, one, SERVER)
+        carry(world.parties[SERVER], world.parties[at])
+    carry(world.parties[one], world.parties[SERVER])
     for k in range(5):  # the server hangs
         world.parties[k].peer_lost(SERVER)
     giver, holder = one, roam(world, 0, one)
@@ -91,7 +82,7 @@ def test_nor_if_the_server_hears_that_somebody_is_missed_before_it_notices_that_
     for k in world.parties.keys() - {SERVER}:
         world.parties[k].peer_found(SERVER)
         world.parties[k].peer_lost(holder)
-    carry(world, giver, SERVER)
+    carry(world.parties[giver], world.parties[SERVER])
     server.peer_lost(holder)
     assert server.terms == {}
     go_on(world, reports=5)
@@ -185,7 +176,7 @@ def test_a_client_whom_only_the_server_missed_is_missed_by_its_neighbours_when_i
     server.peer_lost(2)
     world.parties[2].peer_lost(SERVER)
     *_, at = (envelope.to for envelope in server.unacknowledged())
-    carry(world, SERVER, at)
+    carry(world.parties[SERVER], world.parties[at])
     while at != 2:
         at = roam(world, 0, at)
     world.crash(2)
@@ -200,7 +191,7 @@ def test_a_hop_that_is_taken_back_is_charged_once() -> None:
     method = MTCD(tokens=1, hops=1, stepsize=0.02, walk="tour")  # which never stays where it is
     world, server = started(method, seed=1)
     (envelope,) = server.unacknowledged()
-    carry(world, SERVER, envelope.to)
+    carry(server, world.parties[envelope.to])
     client = world.parties[envelope.to]
     charged = client.ledger.messages("charged")["client_client"]
     assert (client.ledger.hops, client.ledger.unsent_hops, charged) == (1, 1, 1)
@@ -234,7 +225,7 @@ def test_the_server_is_told_of_tokens_that_somebody_may_have_lost(to: int, arriv
             break
     assert envelope.to == to
     if arrived:
-        carry(world, 1, to)
+        carry(world.parties[1], world.parties[to])
     world.parties[1].peer_lost(to)
     world.start(1)
     told = [one.message.payload for one in world.parties[1].unacknowledged() if one.to == SERVER]
@@ -296,10 +287,10 @@ def test_uploads_that_only_somebody_who_is_down_has_not_sent_are_complete() -> N
         for number in world.numbers:
             for to in world.numbers:
                 if not (to == SERVER and server.policy.is_gathering):
-                    carry(world, number, to)
+                    carry(world.parties[number], world.parties[to])
     for k in range(4):
-        carry(world, SERVER, k)
-        carry(world, k, SERVER)
+        carry(world.parties[SERVER], world.parties[k])
+        carry(world.parties[k], world.parties[SERVER])
     assert server.policy.is_gathering
     assert server.party.t == 1
     server.peer_lost(4)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -18,22 +17,20 @@ pytest.importorskip("cryptography")
 
 import mtcd
 from boosting import SETTINGS, samples
-from live import make_bundles, unobserved
 from mtcd.core.errors import MtcdError
 from mtcd.data.tables import TableShare, read_tables
-from mtcd.federation.delivery.journal import MemoryJournal
 from mtcd.federation.node.predicting import Predictor, new_samples, writer
-from mtcd.federation.participant.kinds import make_participant
 from mtcd.federation.recovery.choose import make_reliable_party
 from mtcd.models.trees.party.block import read_additive_block
 from mtcd.models.trees.problem import AdditiveProblem
 from mtcd.models.trees.training import additive_method
 from mtcd.network.topology import make_network
-from mtcd.protocol.party import MONITOR, SERVER, Parties
-from mtcd.testing.federation_engine import FederationEngine
+from mtcd.protocol.party import Parties
 from mtcd.testing.simulator.invariants import check_lone_token, check_server
 from mtcd.testing.simulator.world import Faults, World, make_with
 from patients import CLIENTS, patients
+from prepared_federations import federate, own_tables
+from restored_parties import restore_after_every_message
 from waiting import PATIENCE
 
 # new samples have categories that no training row has
@@ -85,65 +82,25 @@ def test_tokens_of_trees_and_their_server_survive_faults(method: Any) -> None:
     ],
 )
 def test_a_party_with_trees_goes_on_from_its_journal(method: Any) -> None:
-    parties, journals = parties_of(method), {}
-    waiting = deque(message for message in parties.opening if message.to != MONITOR)
-    parties = {**dict(enumerate(parties.clients)), SERVER: parties.server}
-    for _ in range(25):
-        message = waiting.popleft()
-        again = parties_of(method)
-        party = again.server if message.to == SERVER else again.clients[message.to]
-        if message.to in journals:
-            party.restore(journals[message.to].last())
-        copied = MemoryJournal()
-        copied.commit(message)
-        sent, other = list(parties[message.to].receive(message)), list(party.receive(copied.last()))
-        journals.setdefault(message.to, MemoryJournal()).commit(party.state())
-        for one, two in zip(sent, other, strict=True):
-            if one.to != MONITOR:
-                copied.commit(one)
-                content = copied.content
-                copied.commit(two)
-                assert copied.content == content
-        waiting.extend(one for one in sent if one.to != MONITOR)
+    restore_after_every_message(lambda: parties_of(method), 25)
 
 
 MODEL = {"kind": "trees", "loss": "logistic", "min_samples": 5, "learning_rate": 0.3, "rows": 0.9}
+TRAINING: dict[str, Any] = {
+    "model": MODEL,
+    "method": {"kind": "mtcd", "tokens": 2, "hops": 3},
+    "stop": {"iterations": 12},
+}
 
 
-def own_tables(folder: Path, table: pl.DataFrame) -> dict[str, Path]:
-    """A table per party; the first has the labels."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = {}
-    for k, (name, columns) in enumerate(CLIENTS.items()):
-        paths[name] = folder / f"{name}.csv"
-        table.select("patient", *columns, *(["outcome"] if k == 0 else [])).write_csv(paths[name])
-    return paths
-
-
-def federate(folder: Path, paths: dict[str, Path], **changes: Any) -> Any:
-    settings = {
-        "labels__column": "outcome",
-        "alignment": "hashed",
-        "model": MODEL,
-        "method": {"kind": "mtcd", "tokens": 2, "hops": 3},
-        "stop": {"iterations": 12},
-        **changes,
-    }
-    bundles = make_bundles(folder, tuple(CLIENTS), **settings)
-
-    def make(bundle: Any) -> Any:
-        own = (
-            {} if bundle.config.is_server else {"data": paths[bundle.config.name], "key": "patient"}
-        )
-        return make_participant(bundle, own)
-
-    return bundles, unobserved(FederationEngine(bundles, folder / "runs", make))
+def federate_trees(folder: Path, paths: dict[str, Path], **changes: Any) -> Any:
+    return federate(folder, paths, None, **{**TRAINING, **changes})
 
 
 def test_parties_with_trees_train_and_predict_as_one_process_would(tmp_path: Path) -> None:
     table = patients(120).sort("patient")  # a federation agrees on the sorted ids
-    paths = own_tables(tmp_path / "tables", table)
-    bundles, told = federate(tmp_path, paths, holdout=0.25)
+    paths = own_tables(tmp_path / "tables", table, whole=True)
+    bundles, told = federate_trees(tmp_path, paths, holdout=0.25)
     shares = {name: TableShare(path, CLIENTS[name]) for name, path in paths.items()}
     data = read_tables(paths["clinic"], "outcome", shares, id="patient", prepare="trees").holdout(
         0.25
@@ -162,7 +119,7 @@ def test_parties_with_trees_train_and_predict_as_one_process_would(tmp_path: Pat
     assert summary["metrics"]["test_auc"] == pytest.approx(one.evaluate(data.test)["auc"])
 
     new = patients(40, seed=5).with_columns(sex=pl.lit("unheard of"), marker=pl.lit(None))
-    files = own_tables(tmp_path / "new", new)
+    files = own_tables(tmp_path / "new", new, whole=True)
     predictors = []
     for name in CLIENTS:
         fresh = new_samples(bundles[name], tmp_path / "runs" / name, files[name], "patient")
@@ -181,14 +138,14 @@ def test_parties_with_trees_train_and_predict_as_one_process_would(tmp_path: Pat
 
 
 def test_mixed_families_in_a_federation_are_those_of_one_process(tmp_path: Path) -> None:
-    paths = own_tables(tmp_path / "tables", patients(90, seed=4).sort("patient"))
+    paths = own_tables(tmp_path / "tables", patients(90, seed=4).sort("patient"), whole=True)
     parties: dict[str, Any] = {
         "clinic": {"kind": "trees", "min_samples": 5},
         "lab": "linear",
         "insurer": "trees",
     }
     model, method = {"loss": "logistic", "parties": parties}, {"kind": "stcd", "walk": "tour"}
-    bundles, told = federate(
+    bundles, told = federate_trees(
         tmp_path, paths, model=model, method=method, server=None, stop={"iterations": 9}
     )
     shares = {name: TableShare(path, CLIENTS[name]) for name, path in paths.items()}
@@ -204,8 +161,8 @@ def test_mixed_families_in_a_federation_are_those_of_one_process(tmp_path: Path)
 
 
 def test_a_spoilt_block_of_trees_is_refused(tmp_path: Path) -> None:
-    paths = own_tables(tmp_path / "tables", patients(60))
-    federate(tmp_path, paths, method={"kind": "stcd"}, server=None, stop={"iterations": 4})
+    paths = own_tables(tmp_path / "tables", patients(60), whole=True)
+    federate_trees(tmp_path, paths, method={"kind": "stcd"}, server=None, stop={"iterations": 4})
     folder = tmp_path / "runs" / "lab"
     assert read_additive_block(folder).party == "lab"
     with np.load(folder / "block.npz") as stored:

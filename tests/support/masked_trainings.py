@@ -14,6 +14,7 @@ from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.network.changes import with_changes
+from mtcd.privacy.masked.masked import with_masks
 from mtcd.protocol.party import MONITOR, SERVER, Message, Parties
 
 DATA = mtcd.synthetic("logistic", samples=60, features=15, clients=5)
@@ -29,6 +30,10 @@ METHODS: dict[str, Method] = {
     "average": MTCD(tokens=3, hops=4, stepsize=0.05),
     "cluster": MTCD(clusters=[[0, 1], [2, 3, 4]], hops=3, stepsize=0.05),
 }
+
+
+def doubly(method: Method) -> Method:
+    return with_masks(method, "double-masked")
 
 
 def delivered(method: Method, count: int, data: Any = DATA) -> tuple[list[Message], Parties]:

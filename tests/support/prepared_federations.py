@@ -23,16 +23,16 @@ RECIPE = {"columns": {"age": [{"impute": {"indicator": True}}, "standardise"]}}
 OWN: dict[str, Any] = {"clinic": RECIPE, "lab": "auto", "insurer": {"on_unseen": "error"}}
 
 
-def own_tables(folder: Path, table: pl.DataFrame) -> dict[str, Path]:
-    """A table per party, each with its own rows missing and in its own order; the first has the
-    labels."""
+def own_tables(folder: Path, table: pl.DataFrame, whole: bool = False) -> dict[str, Path]:
+    """A table per party; the first has the labels. Unless they are whole, each of the others has
+    its own rows missing, and its own order."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = {}
     for k, (name, columns) in enumerate(CLIENTS.items()):
         label = ["outcome"] if k == 0 else []
         rows = (
             np.random.default_rng(k).permutation(table.height)[3 * k :]
-            if k
+            if k and not whole
             else np.arange(table.height)
         )
         paths[name] = folder / f"{name}.csv"
@@ -40,7 +40,9 @@ def own_tables(folder: Path, table: pl.DataFrame) -> dict[str, Path]:
     return paths
 
 
-def federate(folder: Path, paths: dict[str, Path], **changes: Any) -> Any:
+def federate(
+    folder: Path, paths: dict[str, Path], prepare: dict[str, Any] | None = OWN, **changes: Any
+) -> Any:
     settings = {
         "labels__column": "outcome",
         "alignment": "hashed",
@@ -59,12 +61,15 @@ def federate(folder: Path, paths: dict[str, Path], **changes: Any) -> Any:
     engine = FederationEngine(
         bundles,
         folder / "runs",
-        lambda bundle: make_participant(bundle, given(bundle.config, paths)),
+        lambda bundle: make_participant(bundle, given(bundle.config, paths, prepare)),
     )
     return bundles, unobserved(engine)
 
 
-def given(config: Any, paths: dict[str, Path]) -> dict[str, Any]:
+def given(
+    config: Any, paths: dict[str, Path], prepare: dict[str, Any] | None = OWN
+) -> dict[str, Any]:
     if config.is_server:
         return {}
-    return {"data": paths[config.name], "key": "patient", "prepare": OWN[config.name]}
+    own = {} if prepare is None else {"prepare": prepare[config.name]}
+    return {"data": paths[config.name], "key": "patient", **own}

@@ -14,10 +14,11 @@ from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network
+from mtcd.protocol.codec.records import pack, unpack
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER, Parties
 from mtcd.testing.simulator.invariants import check_server
-from mtcd.testing.simulator.world import Faults, World
+from mtcd.testing.simulator.world import Crash, Faults, World
 from problems import make_data
 from recovering import iteration_party
 
@@ -101,3 +102,30 @@ def server_world(name: str, seed: int) -> World:
 
 def assert_the_server_knows_what_clients_hold(world: World) -> None:
     check_server(world, PROBLEM)
+
+
+def no_more_faults(world: World) -> None:
+    """All parties that are away start again."""
+    world.faults = Faults()
+    for number in list(world.away):
+        world.start(number)
+
+
+def restart_iteration(world: World) -> bool:
+    """Whether the server, if it is there, did."""
+    if SERVER not in world.parties:
+        return False
+    try:
+        return bool(world.parties[SERVER].policy.restart_iteration())  # type: ignore[attr-defined]
+    except Crash:
+        world.crash(SERVER, world.time + 5)
+        return False
+
+
+def carry(sender: ReliableParty, to: ReliableParty) -> None:
+    """What waits for somebody arrives, and there is an ack."""
+    for envelope in sender.unacknowledged():
+        if envelope.to == to.number:
+            ack = to.deliver(unpack(pack(envelope))).ack
+            assert ack is not None
+            sender.acknowledge(ack)

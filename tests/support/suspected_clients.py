@@ -1,13 +1,13 @@
 """Simulated federations of a lone token whose clients are suspected of being down."""
 
-from mtcd.testing.simulator.world import Faults, World
+from mtcd.testing.simulator.world import World
+from simulated_deliveries import no_more_faults
 
 
 def all_is_well(world: World) -> None:
     """No more faults, and all links say so."""
-    world.faults, world.hung, world.cuts = Faults(), {}, {}
-    for number in list(world.away):
-        world.start(number)
+    no_more_faults(world)
+    world.hung, world.cuts = {}, {}
     for who in world.numbers:
         for k in world.numbers:
             world.report(who, k, False)

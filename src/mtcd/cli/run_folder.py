@@ -40,7 +40,7 @@ def check_run(folder: Path) -> None:
 
 
 @dataclass(frozen=True)
-class NewSamples:
+class LoadedSamples:
     """A run and new samples for it: ``X`` as in ``run.predict``; an svmlight file has no ``table``,
     but ``labels``."""
 
@@ -61,7 +61,7 @@ class OnTable:
     table: Path
     run_code: bool = False
 
-    def loaded(self) -> NewSamples:
+    def loaded(self) -> LoadedSamples:
         """The run, and the samples of the table."""
         check_run(self.run)
         run = load_run(self.run, run_code=self.run_code)
@@ -74,29 +74,31 @@ class OnTable:
         if run.trained().preparations is not None:
             codes_but = (self._named("label"),)
 
+        # with the id of the training, if the new table has it under the same name
         table = read_table(self.table, self._named("id"), codes_but)
-        return NewSamples(run, table.rows, pl.DataFrame(list(table.columns.values())), table)
+        return LoadedSamples(run, table.rows, pl.DataFrame(list(table.columns.values())), table)
 
-    def _from_svmlight(self, run: Run) -> NewSamples:
+    def _from_svmlight(self, run: Run) -> LoadedSamples:
         if not run.trained().takes_sparse:
             raise ConfigError(
                 "Samples for a split network are CSV or Parquet tables, not svmlight files."
             )
         X, labels, notes = read_new_svmlight(self.table, run.column_names)
-        return NewSamples(run, len(labels), X, None, labels, notes)
+        return LoadedSamples(run, len(labels), X, None, labels, notes)
 
     def _named(self, key: str) -> str | None:
         """A column that the config of the run names; None where it has none."""
         if not (self.run / CONFIG).exists():
             return None  # it was trained in Python, and saved
 
+        # read, not built: nothing that the config names is run
         data = read_config(self.run / CONFIG).data
         if not isinstance(data, TableData):
             return None
         named: str | None = getattr(data, key)
         return named
 
-    def labels(self, asked: str | None, samples: NewSamples) -> NDArray[Any]:
+    def labels(self, asked: str | None, samples: LoadedSamples) -> NDArray[Any]:
         """The labels of the samples: a column of the table, or those inside an svmlight file."""
         if samples.table is None:
             assert samples.labels is not None

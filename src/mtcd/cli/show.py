@@ -85,6 +85,7 @@ def reading(config: Config, quiet: bool = False) -> Iterator[None]:
         if path.is_file():  # one that is not there is reported when it is read
             sizes.append(f"{path.name} ({filesize.decimal(path.stat().st_size)})")
 
+    # no markup: a name of a file may have brackets in it
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     with Progress(*columns, console=aside, transient=True) as line:
         line.add_task(f"Reading {listing(sizes, 3)}")
@@ -95,6 +96,7 @@ def reading(config: Config, quiet: bool = False) -> Iterator[None]:
 def data_warnings() -> Iterator[list[str]]:
     """Collect warnings about data, which the command line prints as notes; each is told once."""
     told: list[str] = []
+    # as notes at the end: a warning between two lines of a progress bar is not seen
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DataWarning)
         yield told

@@ -59,7 +59,9 @@ def train_config(options: TrainOptions) -> int:
     path = options.config
     for extension in options.more:
         extension.check()
+
     config = read_config(path, options.changes, options.seed)
+    # a slip in --style must not show up after hours of training
     paper = parse_style(options.style)
     _check_folder(config, options)  # before the data is read, which may take long
 
@@ -68,6 +70,7 @@ def train_config(options: TrainOptions) -> int:
     if not options.quiet:
         show_notes(setup.notes)
 
+    # in the order in which features are found; they are closed in the opposite one
     with ExitStack() as contexts:
         for extension in options.more:
             setup = contexts.enter_context(extension.around(setup, path.stem))
@@ -140,6 +143,7 @@ def write_run(run: Run, setup: Setup, folder: Path, paper: Paper | None = None) 
     with fresh_folder(folder, run.checkpoints) as writing:
         run.write(writing)
         (writing / "config.yaml").write_text(resolved_yaml(setup.config), encoding="utf-8")
+        # inside: a run folder is there with its picture, or not at all
         draw_runs({run.method: run}, writing / "history.png")
         if paper is not None:
             draw_runs({run.method: run}, writing / "history.pdf", paper=paper)
@@ -149,6 +153,7 @@ def draw_runs(
     runs: Mapping[str, Run], path: Path, title: str = "", paper: Paper | None = None
 ) -> None:
     """Have the features that draw runs (``mtcd.run_pictures``) write a picture of them."""
+    # without the feature that draws, runs are written without pictures
     for home in features.parts("mtcd.run_pictures").values():
         draw = cast(Callable[..., None], features.load(home))
         draw(runs, path, title, paper)

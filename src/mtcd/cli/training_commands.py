@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -56,6 +56,7 @@ def train(
     more: Sequence[Any] = (),
 ) -> None:
     """Train the model that CONFIG.yaml describes."""
+    # inside: 'mtcd --help' imports this file, and must not wait for numpy
     from mtcd.cli.train import TrainOptions, train_config
 
     options = TrainOptions(
@@ -83,7 +84,9 @@ def inspect(
     """Show the training that CONFIG.yaml describes, without running it."""
     from mtcd.cli.inspect import inspect_config
 
-    with running_code() if run_code else nullcontext():
+    with ExitStack() as contexts:
+        if run_code:
+            contexts.enter_context(running_code())
         inspect_config(config, changes or [], seed, as_json, run_code)
 
 

@@ -138,7 +138,9 @@ def build(config: Config, sources: bool = False) -> Setup:
         Whether an engine that has processes of its own reads blocks there, if possible.
     """
     method, notes, stop, costs = build_settings(config)
+    # slips in these are told before a large table is read
     callbacks, engine = build_callbacks(config), build_engine(config)
+    # the data set that is at hand, by name: the run folder has to say which it was
     config = settled(config)
 
     data: VerticalData | VerticalDataset | BlockSources | None = None
@@ -148,7 +150,11 @@ def build(config: Config, sources: bool = False) -> Setup:
         data = _data_here(config)
 
     # sources tell what a model needs to know of the samples: sizes, names and labels
-    outline = data.outline() if isinstance(data, BlockSources) else data
+    outline: VerticalData | VerticalDataset
+    if isinstance(data, BlockSources):
+        outline = data.outline()
+    else:
+        outline = data
     made = config.model.build(config, outline)
     model = with_noise(made, config.privacy.label_privacy)
 
@@ -173,6 +179,7 @@ def _data_here(config: Config) -> VerticalData | VerticalDataset:
     with warnings.catch_warnings():
         # notes of the data, which the run has too, say the same
         warnings.simplefilter("ignore", DataWarning)
+        # in this order: labels are released before anything is held out, each of them once
         data = _held_out(config, released(config.data.read(config), config.privacy.label_privacy))
 
     if config.model.any_shape and isinstance(data, VerticalData):
@@ -184,10 +191,12 @@ def _sources(config: Config) -> BlockSources | None:
     """The blocks as columns of a Parquet file, which the processes of an engine read; None if they
     are needed here."""
     section = config.data
+    # this process is where blocks are used
     if config.engine is None or config.engine.kind == LOCAL:
         return None
     if not isinstance(section, TableData) or section.table.suffix.lower() != ".parquet":
         return None
+    # tables have to be joined here, where all of them are
     if _has_own_tables(section) or not kind_of(config.model).reads_sources:
         return None
 
@@ -234,6 +243,7 @@ def build_engine(config: Config) -> EngineSettings | None:
 
 def resolved_yaml(config: Config) -> str:
     """The config with all defaults filled in: training with it repeats the run."""
+    # of the method only keys that it reads: with others, a note would say that they are ignored
     content = config.model_dump(mode="json", exclude_none=True)
     content["method"] = config.method.model_dump(
         mode="json", include=keys_of(config.method.kind) | {"kind"}
@@ -242,6 +252,7 @@ def resolved_yaml(config: Config) -> str:
         content["method"].pop("depth", None)
     if config.method.kind == "mtcd":
         content["method"]["combine"] = MTCD(**settings_of(config.method)).combine_rule
+    # what the model has chosen itself, such as a loss
     content["model"] |= config.model.resolved()
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
@@ -269,7 +280,7 @@ def _held_out(
         if wanted >= data.samples:
             raise DataError(
                 f"data.test_samples is {wanted}, but there are {data.samples} samples in all: ask "
-                f"for fewer."
+                "for fewer."
             )
         fraction = wanted / data.samples
 
@@ -281,7 +292,9 @@ def _held_out(
 def build_network(config: Config, clients: Sequence[str]) -> Network:
     """The network of a config, over these clients."""
     section = config.network
-    seed = config.seed if section.seed is None else section.seed
+    seed = section.seed
+    if seed is None:
+        seed = config.seed
     if section.edges is not None:
         network = read_network(section.edges, clients)
     else:

@@ -222,9 +222,10 @@ class SparseData(FileData):
     def _labels_are_inside(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
-        if extra := [key for key in ("label", "id", "weight") if given.get(key)]:
+        extra = [key for key in ("label", "id", "weight") if given.get(key)]
+        if extra:
             raise ValueError(
-                f"the labels are in an svmlight file, with nothing else: leave out "
+                "the labels are in an svmlight file, with nothing else: leave out "
                 f"{' and '.join(extra)}"
             )
         if given.get("prepare"):
@@ -268,7 +269,9 @@ class SyntheticData(DataSection):
     def read(self, config: Config) -> VerticalData:
         # test samples are made with the others, so that they follow the same model
         samples = self.samples + (self.test_samples or 0)
-        seed = config.seed if self.seed is None else self.seed
+        seed = self.seed
+        if seed is None:
+            seed = config.seed
         return synthetic(
             self.synthetic,
             samples,

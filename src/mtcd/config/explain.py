@@ -20,6 +20,7 @@ def explain(
     for problem in error.errors():
         keys = _keys(problem["loc"], content)
         key = ".".join(keys)
+        # a key that is misspelt: the nearest known one is the best advice
         if problem["type"] == "extra_forbidden":
             known = _known(schema, keys, content)
             problems.setdefault(f"unknown key {key!r}, {did_you_mean(keys[-1], known)}", [])
@@ -33,25 +34,27 @@ def explain(
     sentences = []
     for key, messages in problems.items():
         different = list(dict.fromkeys(messages))  # several alternatives may say the same
-        sentences.append(f"{key}: {' or '.join(different)}" if different else key)
+        if different:
+            key = f"{key}: {' or '.join(different)}"
+        sentences.append(key)
 
     text = "; ".join(sentences)
-    return text if text.endswith("?") else f"{text}."
+    if text.endswith("?"):  # of a suggestion: 'did you mean ...?'
+        return text
+    return f"{text}."
 
 
 def _message(kind: str, said: str, value: Any) -> str:
     """What pydantic, or a check of ours, says of a value; with the value, unless it is in it."""
+    # YAML's own trap, which its message would not explain
     if kind == "string_type" and isinstance(value, bool):
         return (
             "write it in quotes: without them, YAML reads no, off and false as false, yes, on and "
             "true as true"
         )
-    message = (
-        said.removeprefix("Value error, ")
-        .removeprefix("Input ")
-        .split(" or instance of")[0]
-        .removesuffix(".")
-    )
+    # what pydantic puts around, and 'or instance of' a class, which is no matter of a config
+    message = said.removeprefix("Value error, ").removeprefix("Input ")
+    message = message.split(" or instance of")[0].removesuffix(".")
     message = message[:1].lower() + message[1:]
     if isinstance(value, str | int | float | None) and repr(value) not in message:
         return f"{message} (got {value!r})"
@@ -63,14 +66,22 @@ def _keys(place: Sequence[str | int], content: Any) -> list[str]:
     tried."""
     keys = []
     for i, part in enumerate(place):
-        if (isinstance(content, dict) and part in content) or (
-            isinstance(content, list) and isinstance(part, int)
-        ):
-            content = content[part]  # type: ignore[index]
-        elif i < len(place) - 1 or not isinstance(content, dict) or str(part).endswith("]"):
-            continue  # the name of a type
-        keys.append(str(part))
+        if _is_in(part, content):
+            content = content[part]
+            keys.append(str(part))
+            continue
+
+        # what is not there is a key that is missing, at the very end, or the name of a type
+        missing = i == len(place) - 1 and isinstance(content, dict)
+        if missing and not str(part).endswith("]"):
+            keys.append(str(part))
     return keys
+
+
+def _is_in(part: str | int, content: Any) -> bool:
+    if isinstance(content, list):
+        return isinstance(part, int)
+    return isinstance(content, dict) and part in content
 
 
 def _known(schema: type[BaseModel], keys: Sequence[str], content: Any) -> list[str]:

@@ -12,6 +12,14 @@ from pydantic import ConfigDict, ValidationError, create_model
 from mtcd.core.errors import ConfigError, did_you_mean
 
 
+def default_of(parameter: inspect.Parameter) -> Any:
+    """The default of a field for a parameter; an ellipsis, as pydantic has it, where it is
+    required."""
+    if parameter.default is parameter.empty:
+        return ...
+    return parameter.default
+
+
 def instance(where: str, kind: str, made: Callable[..., Any], given: Mapping[str, Any]) -> Any:
     """The class of this kind with these settings, checked by its type hints.
 
@@ -37,19 +45,22 @@ def instance(where: str, kind: str, made: Callable[..., Any], given: Mapping[str
             raise ConfigError(
                 f"{where}: {kind} has no key {name!r}; {did_you_mean(name, parameters)}"
             )
-    maker = vars(made)["__init__"] if isinstance(made, type) else made
+    maker: Any = made
+    if isinstance(made, type):
+        maker = vars(made)["__init__"]
     hints = get_type_hints(maker)
 
     fields: dict[str, Any] = {}
     for name, parameter in parameters.items():
-        required = parameter.default is parameter.empty
-        fields[name] = (hints.get(name, Any), ... if required else parameter.default)
+        fields[name] = (hints.get(name, Any), default_of(parameter))
 
     try:
+        # pydantic checks by type hints, as for the sections of the config
         settings = create_model(kind, __config__=ConfigDict(extra="forbid"), **fields)(**given)
     except ValidationError as error:
         first = error.errors()[0]
         raise ConfigError(
             f"{where}.{'.'.join(map(str, first['loc'][:1]))}: {first['msg']}."
         ) from None
+    # only what was given: defaults of a factory are made by the class itself
     return made(**{name: getattr(settings, name) for name in given})

@@ -11,6 +11,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, PydanticUserError, create_model
 
+from mtcd.config.instances import default_of
 from mtcd.config.numbers import Number, Whole
 from mtcd.core.errors import ConfigError
 from mtcd.methods.method import METHODS, Method
@@ -38,27 +39,27 @@ def _section(maker: Callable[..., Method], kind: str, general: type[BaseModel]) 
     fields = general.model_fields
     own = {}
     for name, parameter in _parameters(maker).items():
+        # a default of its own, too, has to be in the section: it is shown, and kept with the run
         if name not in fields or fields[name].default != parameter.default:
             own[name] = parameter
 
     if not own:
         return general
 
+    hinted: Any = maker
+    if isinstance(maker, type):
+        hinted = maker.__init__  # type: ignore[misc]
     try:
-        hinted: Any = maker.__init__ if isinstance(maker, type) else maker  # type: ignore[misc]
         hints = get_type_hints(hinted)
         made: Any = {}
         for name, parameter in own.items():
-            required = parameter.default is parameter.empty
-            default = ... if required else parameter.default
-            made[name] = (_checked(hints.get(name, Any)), default)
+            made[name] = (_checked(hints.get(name, Any)), default_of(parameter))
 
         return create_model(general.__name__, __base__=general, __module__=__name__, **made)
     except (NameError, TypeError, PydanticUserError) as error:
         raise ConfigError(
             f"method.kind: {kind} has settings that a config cannot give: {error}. Their types "
-            f"must be numbers, texts, "
-            "true or false, lists, dicts, or None beside one of these."
+            "must be numbers, texts, true or false, lists, dicts, or None beside one of these."
         ) from None
 
 
@@ -71,6 +72,7 @@ def _parameters(maker: Callable[..., Method]) -> dict[str, inspect.Parameter]:
         fields = dataclasses.fields(maker)
 
     for field in fields:
+        # a setting for Python alone
         if not field.metadata.get("config", True):
             found.pop(field.name)
         elif field.init and field.default_factory is not dataclasses.MISSING:
@@ -82,6 +84,7 @@ def _parameters(maker: Callable[..., Method]) -> dict[str, inspect.Parameter]:
 
 def _checked(annotation: Any) -> Any:
     """The type with numbers that may not be true or false."""
+    # to Python, true is the number 1: 'tokens: yes' would train one token
     if annotation is int:
         return Whole
     if annotation is float:

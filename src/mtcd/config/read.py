@@ -26,6 +26,7 @@ def read_config(path: Path, changes: Sequence[str] = (), seed: int | None = None
         apply_change(content, change)
     if seed is not None:
         content["seed"] = seed
+    # before the config is checked: kinds of one's own are looked up then
     look_in(path.resolve().parent / str(content.get("code") or "."))
     return locate(check_config(content, str(path)), path.resolve().parent)
 
@@ -34,6 +35,7 @@ def refuse_code(config: Config, how_to_run: str) -> None:
     """Reject a config that names code in a command that should not run code: the config may be from
     a third party."""
     named, folder = config.own_parts, config.code
+    # modules of networks are in a folder of their own
     networks = config.model.own_networks
     if networks:
         named |= {f"model.{key}": name for key, name in networks.items()}
@@ -42,14 +44,14 @@ def refuse_code(config: Config, how_to_run: str) -> None:
         listed = ", ".join(f"{key} {name}" for key, name in named.items())
         raise ConfigError(
             f"This config names code of somebody's own: {listed}, looked for in {folder}. Using it "
-            f"runs that code. "
-            f"Read it first; if you trust it, {how_to_run}"
+            f"runs that code. Read it first; if you trust it, {how_to_run}"
         )
 
 
 def check_config(content: dict[str, Any], where: str = "the config") -> Config:
     """A Config from plain values; one error that names every wrong key. Empty sections count as
     left out."""
+    # 'stop:' without anything below it, as people leave it
     given = {key: value for key, value in content.items() if value is not None}
     if not isinstance(given.get("data", {}), dict):
         kinds = "table, label and clients, or synthetic and its sizes, or dataset and clients"
@@ -108,21 +110,22 @@ def locate(config: Config, folder: Path) -> Config:
 
     data: Any = config.data
     if isinstance(data, FileData):
-        data = data.model_copy(update={"table": found(data.table)})
+        changed: dict[str, Any] = {"table": found(data.table)}
         if isinstance(data.clients, dict):
-            clients = {}
+            changed["clients"] = dict(data.clients)
             for name, share in data.clients.items():
                 if isinstance(share, OwnTable):
-                    share = share.model_copy(update={"table": found(share.table)})
-                clients[name] = share
-
-            data = data.model_copy(update={"clients": clients})
+                    own = share.model_copy(update={"table": found(share.table)})
+                    changed["clients"][name] = own
+        data = data.model_copy(update=changed)
 
     network = config.network
     if network.edges is not None:
         network = network.model_copy(update={"edges": found(network.edges)})
+
     model = config.model.located(found)
 
+    # the folder of code only where something in it is named: others keep the config as it was
     code = config.code
     if config.own_parts:
         code = found(config.code or Path("."))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
 
@@ -67,7 +67,9 @@ def load_run(
     True
     """
     place = Path(folder)
-    with running_code(_code_folder(place)) if run_code else nullcontext():
+    with ExitStack() as contexts:
+        if run_code:
+            contexts.enter_context(running_code(_code_folder(place)))
         if model is None and (place / CONFIG).exists():
             model = _configured_model(place, run_code)
         return Run.load(place, model, trusted)
@@ -77,9 +79,8 @@ def _code_folder(place: Path) -> Path:
     """The folder of the user's code, from the config of the run where there is one."""
     if not (place / CONFIG).exists():
         return place
-    return place / str(
-        read_yaml(place / CONFIG, "config", "data, model, network, method").get("code") or "."
-    )
+    content = read_yaml(place / CONFIG, "config", "data, model, network, method")
+    return place / str(content.get("code") or ".")
 
 
 def _configured_model(place: Path, run_code: bool) -> Any:
@@ -95,6 +96,7 @@ def _configured_model(place: Path, run_code: bool) -> Any:
         return None
 
     config = read_config(place / CONFIG)
+    # a run folder may be from somebody else
     if not run_code:
         refuse_code(
             config,

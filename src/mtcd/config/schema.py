@@ -67,7 +67,9 @@ __all__ = [
 
 def _clients(value: Any) -> Any:
     """One client is a list of one."""
-    return [value] if isinstance(value, str | int) else value
+    if isinstance(value, str | int):
+        return [value]
+    return value
 
 
 Clients = Annotated[list[str], BeforeValidator(_clients)]
@@ -145,7 +147,9 @@ class ComputeSection(Section):
 
 def _listed(value: Any) -> Any:
     """One metric is a list of one."""
-    return [value] if isinstance(value, str) else value
+    if isinstance(value, str):
+        return [value]
+    return value
 
 
 class CallbackSection(Section):

@@ -46,6 +46,7 @@ def _check_measuring(config: Config) -> None:
 
 
 def _method(section: MethodSection) -> tuple[Method, tuple[str, ...]]:
+    # ignored with a note, so that one can change the kind of the method alone
     unused = sorted(section.model_fields_set - keys_of(section.kind) - {"kind"})
     if "depth" in section.model_fields_set - set(unused) and not has_depth(section.acceleration):
         unused.append("depth")
@@ -61,19 +62,20 @@ def settings_of(section: MethodSection) -> dict[str, Any]:
     """The keys that the method reads. Clients go as text: whether 1 is a name or a number, their
     names decide."""
     settings = {name: getattr(section, name) for name in keys_of(section.kind)}
-    start = settings.get("start")
-    clusters = settings.get("clusters")
-    fusion_client = settings.get("fusion_client")
-
     if isinstance(settings.get("schedule"), ScheduleSection):
         settings["schedule"] = Schedule(**settings["schedule"].model_dump())
-    if isinstance(fusion_client, int):
-        settings["fusion_client"] = str(fusion_client)
-    if isinstance(start, int):
-        settings["start"] = str(start)
-    if isinstance(start, list):
-        settings["start"] = [str(one) if isinstance(one, int) else one for one in start]
-    if isinstance(clusters, list):
-        settings["clusters"] = [list(map(str, group)) for group in clusters]
-
+    for name in ("fusion_client", "start"):
+        if name in settings:
+            settings[name] = _as_text(settings[name])
+    if isinstance(settings.get("clusters"), list):
+        settings["clusters"] = [list(map(str, group)) for group in settings["clusters"]]
     return settings
+
+
+def _as_text(client: Any) -> Any:
+    """A client, or a list of them, with numbers as texts; anything else as it is."""
+    if isinstance(client, int):
+        return str(client)
+    if isinstance(client, list):
+        return [_as_text(one) for one in client]
+    return client

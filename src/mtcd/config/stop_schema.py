@@ -41,5 +41,7 @@ class StopSection(Section):
     @model_validator(mode="before")
     @classmethod
     def _some_limit(cls, given: Any) -> Any:
-        nothing = isinstance(given, dict) and all(value is None for value in given.values())
-        return {**given, "iterations": 10_000} if nothing else given
+        # an empty section, as that of a config that sets stop.gap to null
+        if isinstance(given, dict) and all(value is None for value in given.values()):
+            return {**given, "iterations": 10_000}
+        return given

@@ -18,18 +18,20 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
-                if key.value in seen:
-                    problem = f"the key {key.value!r} is given twice"
-                    raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
-                seen.add(key.value)
-                if key.tag == "tag:yaml.org,2002:bool":
-                    key.tag = "tag:yaml.org,2002:str"
+            if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
+                continue
+            if key.value in seen:  # of which YAML would take the last, in silence
+                problem = f"the key {key.value!r} is given twice"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+            seen.add(key.value)
+            if key.tag == "tag:yaml.org,2002:bool":
+                key.tag = "tag:yaml.org,2002:str"
         return super().construct_mapping(node, deep)
 
 
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
+    # YAML 1.1 asks for a point and a sign: 1e-5 would be a text
     re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"),
     list("-+.0123456789"),
 )
@@ -40,7 +42,9 @@ def read_yaml(path: Path, what: str, keys: str) -> dict[str, Any]:
     should hold."""
     content = parse_value(_text(path, what), str(path))
     if not isinstance(content, dict):
-        article = "an" if what.startswith("e") else "a"
+        article = "a"
+        if what.startswith("e"):
+            article = "an"
         raise ConfigError(f"{path} is not {article} {what}: it must hold keys such as {keys}.")
     return content
 
@@ -57,11 +61,13 @@ def _text(path: Path, what: str) -> str:
 def parse_value(text: str, where: str) -> Any:
     """A value, or a whole file, as a config writes it."""
     try:
+        # a subclass of SafeLoader: no tag makes an object
         return yaml.load(text, Loader=_Loader)
     except RecursionError:
         raise ConfigError(f"{where} is nested too deeply to be read.") from None
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = "" if mark is None else f", line {mark.line + 1}"
+        mark, line = getattr(error, "problem_mark", None), ""
+        if mark is not None:
+            line = f", line {mark.line + 1}"
         problem = getattr(error, "problem", None) or str(error)
         raise ConfigError(f"{where}{line} is not valid YAML: {problem}.") from None

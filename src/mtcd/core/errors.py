@@ -91,6 +91,7 @@ class NotInstalledError(MtcdError):
     """An optional dependency that is needed here is not installed."""
 
 
+# An AttributeError too: Python asks for attributes that may not be there, as copies and notebooks do.
 class NoSuchPartError(MtcdError, AttributeError):
     """A run was asked for a part that its model does not have; ``hasattr`` is then False."""
 
@@ -109,6 +110,7 @@ class WireError(MtcdError):
     """
 
     def __init__(self, field: str, problem: str) -> None:
+        # Apart as well: metrics count refusals by field, whatever the words are.
         super().__init__(f"The message was refused: {field} {problem}.")
         self.field = field
         self.problem = problem

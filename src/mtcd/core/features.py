@@ -129,6 +129,7 @@ def of_class(group: str, kind: type) -> object | None:
         None where the group names neither the class nor a base.
     """
     # Bases from the class outwards: what is said of a class goes before what is said of its base.
+    # Names, not classes: looking for a kind of model must not import all others.
     homes = parts(group)
     for base in kind.__mro__:
         home = homes.get(f"{base.__module__}:{base.__qualname__}")

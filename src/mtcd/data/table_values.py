@@ -18,6 +18,7 @@ MOST_TO_LIST = 30  # columns in a key that is to be copied
 
 def parsed(text: pl.Series) -> pl.Series:
     """The texts as numbers, null where they are none."""
+    # spaces around a number are no reason to call it a text
     return text.str.strip_chars().cast(pl.Float64, strict=False)
 
 
@@ -110,6 +111,7 @@ def _is_numeric(column: pl.Series) -> bool:
 
 
 def _numbers(where: str, column: pl.Series, way_out: str = "") -> Array:
+    # null becomes NaN here, and is found with the infinite ones
     values: Array = column.cast(pl.Float64).to_numpy()
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:
@@ -124,6 +126,7 @@ def _numbers(where: str, column: pl.Series, way_out: str = "") -> Array:
 
 def _first_text(column: pl.Series) -> tuple[int, object]:
     """The first value (and its row) that is no number: in a column of numbers, the culprit."""
+
     odd = column.is_not_null()
     if column.dtype == pl.String:
         odd &= parsed(column).is_null()
@@ -151,6 +154,7 @@ def labels_of(
             labels = column.to_numpy()  # exactly: a float cannot hold every large integer
     else:
         raise DataError(f"{where} holds {column.dtype}: use numbers, or texts that name classes.")
+
     if not may_be_equal and (labels == labels[0]).all():
         raise DataError(f"{where} is {labels[0]} in every row: there is nothing to learn from it.")
     return labels, notes

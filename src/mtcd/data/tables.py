@@ -115,10 +115,12 @@ def read_tables(
     codes_but = None
     if prepare is not None:
         codes_but = (label, weight)
+
     main = read_table(Path(table), id, codes_but)
     _check_roles(main, label, weight, id)
 
     shares, notes = _shares(main, label, clients, id, ignore, weight, codes_but)
+
     others = {share.table.path: share.table for share in shares if share.table is not main}
     rows, unmatched = _matching_rows(main, list(others.values()))
     own_rows = rows[main.path]
@@ -129,6 +131,7 @@ def read_tables(
     weights = None
     if weight is not None:
         weights = feature(main.path, main.columns[weight], None)[own_rows]
+
     labels, mixed = labels_of(main.path, main.columns.pop(label))
     labels = labels[own_rows]
 
@@ -201,6 +204,7 @@ def _matching_rows(
     notes: list[str] = []
     joined = main.ids.rename({"row": "0"})
     for number, other in enumerate(others, start=1):
+        # only ids that all tables have are left
         joined = joined.join(other.ids.rename({"row": str(number)}), on="id")
         notes += _unmatched(main, other)
         notes += _unmatched(other, main)
@@ -244,6 +248,7 @@ def _shares(
     codes_but: Sequence[str | None] | None,
 ) -> tuple[list[_Share], list[str]]:
     """The assignment of the columns of tables to clients, and notes for the user."""
+    # with the reason, for the error of a client that lists one of them
     barred = {label: "the label", **dict.fromkeys(ignore, "to be ignored")}
     if weight is not None:
         barred[weight] = "the weight"
@@ -253,12 +258,15 @@ def _shares(
 
     if not isinstance(clients, Mapping):
         clients = even_shares(free(main), clients)
+    # by the real path: the same file under two names is one table
     tables = {main.path.resolve(): main}
     shares = []
     notes = []
+
     for client, share in clients.items():
         if not isinstance(share, TableShare):
             share = TableShare(main.path, share)
+
         table = _own_table(client, share, tables, key, codes_but)
         if share.columns is not None:
             columns = listed_columns(client, table, share.columns, barred, key)
@@ -296,6 +304,7 @@ def _own_table(
     """The table of this share, read on first use: several clients may hold columns of one table."""
     place = Path(share.table).resolve()
     if place not in tables:
+        # without an id, nothing says which row is which person
         if key is None:
             raise DataError(
                 f"Client {client!r} has its own table {share.table}: name the id to join it on."

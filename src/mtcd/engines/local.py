@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from mtcd.engines.in_process import InProcessEngine
+from mtcd.protocol.engine_state import EngineState
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.ledger.record import record
 from mtcd.protocol.monitor import Monitor
 from mtcd.protocol.party import MONITOR, SERVER, Message, Part, Parties, Party, Progress
-from mtcd.protocol.snapshots import restored, take
 from mtcd.protocol.state import Snapshot
 
 
@@ -26,6 +26,7 @@ class LocalEngine(InProcessEngine):
         super().__init__(parties, ledger)
         self.opening = parties.opening
         self.monitor = Monitor(len(parties.clients))
+
         self._ahead: dict[int, list[Message]] = {}
         self._observed: Sequence[Any] | None = None
         """The parameters of the latest observation, where clients reported them and may be ahead of
@@ -48,15 +49,20 @@ class LocalEngine(InProcessEngine):
         self._waiting = waiting
         outgoing: Sequence[Message] = self.opening
         ledger, reports = self.ledger, self.monitor.reports
+
+        # looked up once: this loop runs for every message, and a hop takes microseconds
         # all have the same kind
         transport = next((client.transport for client in self.parties.clients), None)
         hides = transport is not None and not transport.reads_objective
         listening = [listener.see for listener in self.listeners.values()]
+        # of a training that is resumed
         self._record_ahead(self._reached)
         shown: Progress | None = None
+
         while True:
             self._outgoing = outgoing
             for message in outgoing:
+                # the monitor is no party: what it is told costs nothing
                 if message.to != MONITOR:
                     if transport is not None:
                         self._transport(message, parties)
@@ -71,11 +77,8 @@ class LocalEngine(InProcessEngine):
                     # of a method in which no party has the whole model
                     progress = self.monitor.collect(message)
                     if progress is not None:
-                        self._observed, self._report, self._reached = (
-                            progress.parameters,
-                            message,
-                            progress.hop,
-                        )
+                        self._observed, self._report = progress.parameters, message
+                        self._reached = progress.hop
                         yield progress
                         self._record_ahead(progress.hop)
                 else:
@@ -88,9 +91,12 @@ class LocalEngine(InProcessEngine):
                         continue
 
                     shown = progress
-                    yield Progress(progress.hop, progress.t, None, 0.0) if hides else progress
+                    if hides:  # f does not follow from such a token: the parties are asked
+                        progress = Progress(progress.hop, progress.t, None, 0.0)
+                    yield progress
             if not waiting:
                 return
+
             message = waiting.popleft()
             outgoing = parties[message.to].receive(message)  # type: ignore[union-attr]
             if pausing:
@@ -115,31 +121,32 @@ class LocalEngine(InProcessEngine):
         """The parties, and the messages under way."""
         if self.parties.checkpointed is not None:
             return self.parties.checkpointed.snapshot()
+        # messages before the report are under way already
         reported = next(i for i, message in enumerate(self._outgoing) if message is self._report)
-        return take(
-            {
-                "parties": [party.state() for party in self._parties()],
-                "monitor": self.monitor.state(),
-                "waiting": list(self._waiting),
-                "outgoing": list(self._outgoing[reported + 1 :]),
-                "ahead": self._ahead,
-                "observed": None if self._observed is None else list(self._observed),
-                "reached": self._reached,
-            }
+        observed = None
+        if self._observed is not None:
+            observed = list(self._observed)
+        state = EngineState(
+            [party.state() for party in self._parties()],
+            self.monitor.state(),
+            waiting=list(self._waiting),
+            outgoing=list(self._outgoing[reported + 1 :]),
+            ahead=self._ahead,
+            observed=observed,
+            reached=self._reached,
         )
+        return state.snapshot()
 
     def resume(self, snapshot: Snapshot) -> None:
         if self.parties.checkpointed is not None:
             self.opening = self.parties.checkpointed.resume(snapshot)
             return
-        state = restored(snapshot)
-        for party, own in zip(self._parties(), state["parties"], strict=True):
+        state = EngineState.of(snapshot)
+        for party, own in zip(self._parties(), state.parties, strict=True):
             party.restore(own)
-        self.monitor.restore(state["monitor"])
-        self._waiting, self.opening = state["waiting"], state["outgoing"]
-        self._ahead = state["ahead"]
-        self._observed = state["observed"]
-        self._reached = state["reached"]
+        self.monitor.restore(state.monitor)
+        self._waiting, self.opening = state.waiting, state.outgoing
+        self._ahead, self._observed, self._reached = state.ahead, state.observed, state.reached
 
     def _parties(self) -> list[Party]:
         server = self.parties.server
@@ -150,6 +157,7 @@ class LocalEngine(InProcessEngine):
     def _record(self, message: Message) -> None:
         """Record a message; one of a client that is ahead of others is recorded after the pending
         observation."""
+        # with its observation, the ledger must have only what was sent up to it
         iteration = self.monitor.ahead(message.sender)
         if iteration is None:
             record(message, self.ledger)

@@ -30,12 +30,17 @@ class LockstepEngine(InProcessEngine):
         effect."""
         assert self.parties.rounds is not None
         clients, weights, messages, floats = self.parties.rounds
-        mix = weights.toarray() if weights.nnz > DENSE * weights.shape[0] ** 2 else weights
+        mix = weights
+        if weights.nnz > DENSE * weights.shape[0] ** 2:
+            mix = weights.toarray()
+
         while True:
             yield Progress(self.done, 0, None, 0.0)
+            # all clients offer before any takes: a round uses the values of the one before
             mixed = mix @ np.stack([client.offer() for client in clients])
             for client, offers in zip(clients, mixed, strict=True):
                 client.take(offers)
+            # one entry for all messages of the round, which are equally long
             self.ledger.record(CLIENT_CLIENT, floats, messages)
             self.done += 1
             for listener in self.listeners.values():

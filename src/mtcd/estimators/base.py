@@ -46,7 +46,9 @@ class SplitEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _method(self) -> Method:
         """The method that was given, or the default."""
-        return self._default_method() if self.method is None else self.method
+        if self.method is None:
+            return self._default_method()
+        return self.method
 
     @abstractmethod
     def _decision(self, X: Any) -> Array:
@@ -74,7 +76,8 @@ class SplitEstimator(BaseEstimator):  # type: ignore[misc]
         if nested:
             method = self._method()
             known = {field.name for field in dataclasses.fields(method) if field.init}  # type: ignore[arg-type]
-            if unknown := sorted(set(nested) - known):
+            unknown = sorted(set(nested) - known)
+            if unknown:
                 raise ValueError(
                     f"Invalid parameter {NESTED + unknown[0]!r}: the method has {sorted(known)}."
                 )
@@ -83,31 +86,36 @@ class SplitEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        # scikit-learn tries sparse matrices on estimators that say so
         tags.input_tags.sparse = True
         return tags
 
     def _loss(self) -> str:
-        loss = self.losses[0] if self.loss is None else self.loss
-        if loss not in self.losses:
+        if self.loss is None:
+            return self.losses[0]
+        if self.loss not in self.losses:
             raise ValueError(
-                f"loss must be one of {', '.join(map(repr, self.losses))}, but is {loss!r}."
+                f"loss must be one of {', '.join(map(repr, self.losses))}, but is {self.loss!r}."
             )
-        return loss
+        return self.loss
 
     def _split(
         self, X: Any, labels: NDArray[Any], weights: Array | None, prepare: Any = None
     ) -> VerticalData:
         clients: Any = self.blocks
         if clients is None:
+            # each needs a column
             clients = min(DEFAULT_CLIENTS, X.shape[1])
 
         columns = getattr(self, "feature_names_in_", None)
         return split(X, labels, clients=clients, columns=columns, prepare=prepare, weights=weights)
 
     def _train(self, data: VerticalData, model: object, stop: Stop) -> Run:
-        seed = self.random_state if isinstance(self.random_state, int | np.integer) else None
-        if seed is None:
-            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        # a number is the seed itself, so that mtcd.train with it gives the same run; None and a
+        # RandomState draw one, another in every fit
+        seed = self.random_state
+        if not isinstance(seed, int | np.integer):
+            seed = check_random_state(seed).randint(2**31 - 1)
         run = train(data, model, self.network, self.method, stop, seed=int(seed), metrics=())
         run.trained()  # raises if it diverged
         return run
@@ -137,8 +145,7 @@ def refuse_categories(X: Any) -> None:
     if names:
         raise ValueError(
             f"Columns of categories are no numbers: {listing(names)}. Encode them first, for "
-            f"example with "
-            "OneHotEncoder, or train with mtcd.split(..., prepare='auto')."
+            "example with OneHotEncoder, or train with mtcd.split(..., prepare='auto')."
         )
 
 
@@ -148,4 +155,6 @@ def frame_categories(X: Any) -> list[str]:
         return []
     with value_errors():
         frame = as_frame(X)
-    return [] if frame is None else frame.categories()
+    if frame is None:
+        return []
+    return frame.categories()

@@ -38,7 +38,9 @@ class SplitClassifier(ClassifierMixin, SplitEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"loss={loss!r} is for two classes, but there are {count}: use 'logistic'."
             )
-        return loss if count == 2 else "multinomial"
+        if count > 2:
+            return "multinomial"
+        return loss
 
     def decision_function(self, X: Any) -> Array:
         """The score of the second of two classes, or of every class."""
@@ -47,19 +49,24 @@ class SplitClassifier(ClassifierMixin, SplitEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[Any]:
         """The class with the highest score, of every sample."""
         scores = self._decision(X)
-        # two classes have one score, that of the second
-        numbers = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        if scores.ndim == 1:  # two classes have one score, that of the second
+            numbers = (scores > 0).astype(int)
+        else:
+            numbers = scores.argmax(axis=1)
         return np.asarray(self.classes_[numbers])
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
         """The probability of every class."""
         scores = self._decision(X)
-        kind = "logistic" if scores.ndim == 1 else "multinomial"
+        kind = "multinomial"
+        if scores.ndim == 1:
+            kind = "logistic"
         return LOSSES[kind]().probabilities(scores)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Array:
         """The logarithm of the probability of every class."""
+        # the logarithm of 0 is what it is: -inf, without a warning
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))

@@ -99,14 +99,18 @@ class MTCDClassifier(SplitClassifier, LinearEstimator):
         given."""
         refuse_categories(X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+
         check_classification_targets(y)
+        # numbered in sorted order, as scikit-learn has it
         self.classes_, numbers = np.unique(y, return_inverse=True)
         weights = checked_weights(sample_weight, X)
+        # a class whose samples all have weight 0 is not there, as far as the loss knows
         if weights is not None and len(np.unique(numbers[weights > 0])) < 2:
             raise ValueError(
                 "MTCDClassifier needs samples of at least 2 classes, but all that count are of one "
                 "class."
             )
+
         kind = self._kind()
         coefficients, intercept = self._fit_coefficients(
             X, numbers.astype(float), kind, weights, self._class_weight()
@@ -115,7 +119,9 @@ class MTCDClassifier(SplitClassifier, LinearEstimator):
         # trained as numbers
         named = replace(cast(Any, self.run_.trained()), classes=tuple(self.classes_.tolist()))
         self.run_ = replace(self.run_, model=named)
-        self.coef_ = coefficients[None, :] if len(self.classes_) == 2 else coefficients.T
+
+        # a row for each class; of two, one row, as scikit-learn has it
+        self.coef_ = np.atleast_2d(coefficients.T)
         self.intercept_ = np.atleast_1d(intercept)
         return self
 
@@ -124,8 +130,10 @@ class MTCDClassifier(SplitClassifier, LinearEstimator):
         if not isinstance(self.class_weight, Mapping):
             return self.class_weight
         numbers = {label: float(number) for number, label in enumerate(self.classes_)}
-        if unknown := [label for label in self.class_weight if label not in numbers]:
-            raise ValueError(
-                f"class_weight names the class {unknown[0]!r}, but there are {list(numbers)}."
-            )
+        for label in self.class_weight:
+            if label not in numbers:
+                raise ValueError(
+                    f"class_weight names the class {label!r}, but there are {list(numbers)}."
+                )
+        # by number: that is what the model is trained on
         return {numbers[label]: weight for label, weight in self.class_weight.items()}

@@ -45,7 +45,9 @@ def warn_unless_converged(
     """
     small = max(SLOWEST * tol, LEAST)
     gap = gap_of(run, model, data, small)
-    allowed = small if run.status == PLATEAU else ROUNDING
+    allowed = ROUNDING
+    if run.status == PLATEAU:
+        allowed = small
     if gap <= allowed:
         return
 
@@ -55,13 +57,12 @@ def warn_unless_converged(
     if run.status == PLATEAU:
         text = (
             f"{estimator} stopped on a plateau {after}, but {above}, so the coefficients may be "
-            f"far off. "
-            f"{cure}, or set a smaller tol and a larger max_iter."
+            f"far off. {cure}, or set a smaller tol and a larger max_iter."
         )
     else:
         text = (
             f"{estimator} ended at its limit {after}, before f had settled: {above}. {cure}, or "
-            f"increase max_iter."
+            "increase max_iter."
         )
     warn_user(text, ConvergenceWarning)
 

@@ -47,12 +47,8 @@ class LinearEstimator(SplitEstimator):
     ) -> None:
         self.blocks, self.network, self.method, self.loss = blocks, network, method, loss
         self.l1, self.l2, self.fit_intercept = l1, l2, fit_intercept
-        self.tol, self.max_iter, self.random_state, self.verbose = (
-            tol,
-            max_iter,
-            random_state,
-            verbose,
-        )
+        self.tol, self.max_iter = tol, max_iter
+        self.random_state, self.verbose = random_state, verbose
 
     def _decision(self, X: Any) -> Array:
         """X @ coef + intercept: one number per sample, or one per class."""
@@ -60,6 +56,7 @@ class LinearEstimator(SplitEstimator):
         refuse_categories(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         scores = np.asarray(X @ self.coef_.T) + self.intercept_
+        # coef_ of a classifier has a row, of two classes too
         if scores.ndim == 2 and scores.shape[1] == 1:
             scores = scores.ravel()
         return np.asarray(scores)
@@ -67,10 +64,11 @@ class LinearEstimator(SplitEstimator):
     def _stop(self, clients: int) -> Stop:
         """After ``max_iter``, or when 4 epochs (without a server, 4 hops per client) improve f by
         ``tol`` or less."""
-        patience = 4 if getattr(self._method(), "has_server", True) else 4 * clients
-        return Stop(
-            iterations=self.max_iter, plateau=Plateau(patience=patience, min_improvement=self.tol)
-        )
+        patience = 4
+        if not getattr(self._method(), "has_server", True):
+            patience *= clients  # of a lone token, a hop is an epoch
+        plateau = Plateau(patience=patience, min_improvement=self.tol)
+        return Stop(iterations=self.max_iter, plateau=plateau)
 
     def _fit_coefficients(
         self,
@@ -95,10 +93,13 @@ class LinearEstimator(SplitEstimator):
                 class_weight=class_weight,
             )
             run = self._train(data, model, self._stop(len(data.clients)))
+            # inside: an estimate of the optimum may fail as a training may
             warn_unless_converged(type(self).__name__, run, model, data, self.tol)
+
         if self.verbose:
             print(run.message)  # noqa: T201 - asked for
         self.run_, self.n_iter_ = run, run.final.iteration
+        # coefficients of the run are in the order of the columns that clients hold
         coefficients = np.zeros((X.shape[1], *run.coefficients.shape[1:]))
         coefficients[np.sort(np.concatenate(data.positions))] = run.coefficients
         return coefficients, run.intercept

@@ -70,12 +70,8 @@ class MTCDRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         y = np.asarray(y, dtype=float)
         kind = {"squared": "linear", "huber": "huber"}[self._loss()]
         if (y == y[0]).all() and self.fit_intercept:  # nothing to learn, which mtcd.train refuses
-            self.run_, self.coef_, self.intercept_, self.n_iter_ = (
-                None,
-                np.zeros(X.shape[1]),
-                float(y[0]),
-                1,
-            )
+            self.run_, self.n_iter_ = None, 1
+            self.coef_, self.intercept_ = np.zeros(X.shape[1]), float(y[0])
             return self
         self.coef_, self.intercept_ = self._fit_coefficients(
             X, y, kind, checked_weights(sample_weight, X)

@@ -40,6 +40,7 @@ VISIT_WORK = 8e9  # operations, one or two seconds; with more, the number is lef
 def inspect_tokens(method: MTCD, setting: Setting) -> MethodFacts:
     """The tokens, their sizes, and what is known of their walks."""
     asked = setting.asked
+    # any step size: what is sent does not depend on it
     plan = method.with_stepsize(1.0).plan(
         setting.samples, setting.outputs, asked.network, asked.seed
     )
@@ -82,6 +83,7 @@ def theory_of(
         return found
 
     full_batch = method.batch is None
+    # against a round of SVFL, which polls all clients
     comparison = Comparison(network.size, plan.tokens, plan.hops, plan.local_updates, full_batch)
     if costs.per == "float":
         # in representations, the unit of the paper: with extrapolation a token is larger than that
@@ -112,6 +114,7 @@ def _visits(
 ) -> Iterator[TheoryFinding]:
     """pi, the chance of a visit on which the theorems rest: exactly where it can be computed, and
     its bounds."""
+
     different = unlike(roams, walks)
     known = all(facts_of(walk, network, roam.clients) for roam, walk, _ in different)
     if known:
@@ -129,6 +132,7 @@ def _visits(
     yield finding(
         "pi_start_bound",
         "pi, from starts",
+        # known for every walk: it needs the starts alone
         start_bound(roams),
         "the paper's bound p_0: the least likely start",
     )
@@ -199,12 +203,14 @@ def guarantee(
     stepsize
         The step size that is used.
     """
+
     # weights that the server chooses are ours, and the paper has no theorem about them
     limit = method.stepsize_rules(smoothness).limit
     ours = RULES[method.combine_rule].server_chooses
     if method.hops is None or method.batch or ours or not limit.proven:
         return
 
+    # what the walk has found out above is used again: it may take a second
     pi = next((f for f in found if f.key == "pi"), None)
     if pi is None or pi.shown == LEFT_OUT:
         return
@@ -271,6 +277,7 @@ def _equation_5(
         why = f"it holds for step sizes below 2/max_k L_k = {2 / block:.4g}"
         return TheoryFinding(key, title, None, "none", why)
 
+    # f(theta^0) instead of f(theta^0) - f*: an upper bound that needs no optimum
     start = _start_value(smoothness)
     promise = LoneGuarantee(start, stepsize, pi_min.value, tau.value, Q, smoothness.overall, block)
     meaning = (

@@ -68,6 +68,7 @@ def walk_findings(
         return
 
     chains: list[Chain] = []
+    # larger matrices take gigabytes: the numbers are left out then
     if network.edges <= LINKS:
         chains = [chain for facts in known if (chain := facts.chain())]
     yield from _mixing(chains, where, lone)
@@ -114,6 +115,7 @@ def _mixing(chains: list[Chain], where: str, lone: bool) -> Iterator[TheoryFindi
         yield TheoryFinding("spectral_gap", "spectral gap", None, "none", why)
 
     pi_min = min((float(share.min()) for _, share in chains), default=None)
+    # the usual 1/4
     distances = [DISTANCE]
     if lone and pi_min is not None:
         distances.append(pi_min / 2)  # that of equation (5)

@@ -53,6 +53,7 @@ class Prices:
         sizes
             The numbers in a message, for costs per number.
         """
+        # As the paper counts: a message with the server has a price of its own, whichever way it goes.
         server = self.uplinks * costs.with_server(sizes.uplink)
         server += self.downlinks * costs.with_server(sizes.downlink)
         return server + self.hops * costs.between_clients(sizes.hop) + self.beside(costs, sizes)
@@ -80,4 +81,5 @@ class Timeline:
 
     def epoch(self, samples: int) -> int:
         """Iterations per epoch, a pass over all samples; with the full batch, per sync."""
+        # The seed decides which samples are in a batch, not how many batches there are.
         return Batches(samples, self.batch, 0).per_epoch * self.hops_per_sync

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from itertools import chain, islice
+from itertools import chain
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
@@ -252,9 +252,15 @@ def _even_out(
             nearest = order
 
         # Those next to the cut come first: they belong to this side least.
-        candidates = filter(giver.__contains__, nearest)
-        touching = (k for k in candidates if not taker.isdisjoint(network.neighbours[k]))
-        mover = next((k for k in islice(touching, MOVES) if _can_spare(network, giver, k)), None)
+        touching = []
+        for k in nearest:
+            if k in giver and not taker.isdisjoint(network.neighbours[k]):
+                touching.append(k)
+            # Whether a client can be spared takes a search: only so many are tried.
+            if len(touching) == MOVES:
+                break
+
+        mover = next((k for k in touching if _can_spare(network, giver, k)), None)
         if mover is None:
             break  # only saves time
         giver.remove(mover)

@@ -107,7 +107,9 @@ def repaired_tree(
     """
     check_reach(network, members)
     inside = set(members)
-    branches = {k: [j for j in tree.get(k, ()) if j in inside] for k in members}
+    branches: dict[int, list[int]] = {}
+    for k in members:
+        branches[k] = [j for j in tree.get(k, ()) if j in inside]
 
     pieces: dict[int, list[int]] = {}
     """For each member what is left of the old tree around it."""

@@ -46,6 +46,7 @@ class Space(PlanSetting):
     def candidates(self) -> Iterator[Method]:
         """Each once, without the config's own; step sizes are numbers. One by one, as some take
         time to make."""
+        # the config's own method is a pilot already
         seen = {repr(short(self.own))}
         for method in self.masked(map(short, self._all())):
             if repr(method) not in seen:
@@ -65,6 +66,7 @@ class Space(PlanSetting):
                     yield found
 
     def _all(self) -> Iterator[Method]:
+        # the config has a setting that other methods cannot keep, such as a mode of privacy
         if not planned(self.own).replaceable:
             return
 
@@ -83,6 +85,7 @@ class Space(PlanSetting):
     def _rules(self, tokens: str) -> list[str]:
         """The rules that are planned for such tokens."""
         found = []
+        # weights that the server chooses minimise f on all samples: not on those of a mini-batch
         for name, rule in RULES.usable().items():
             possible = self.batch is None or not rule.server_chooses
             if possible and tokens in rule.planned:
@@ -112,6 +115,7 @@ class Space(PlanSetting):
         """Numbers of clusters to try: doubling, from the number of connected components on."""
         count, most = max(2, len(self.network.components)), self.network.size
         counts: list[int] = []
+        # one number in any case, even where there are more components than MOST_TOKENS
         while count <= most and (not counts or count <= MOST_TOKENS):
             counts.append(count)
             count *= 2
@@ -179,6 +183,7 @@ def short(method: Method) -> Method:
     """The same method with its step size rounded to four digits."""
     if method.stepsize is None:
         return method
+    # more digits make no difference, but a candidate of their own
     return method.with_stepsize(float(f"{resolved_stepsize(method):.4g}"))
 
 

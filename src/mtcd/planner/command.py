@@ -110,6 +110,7 @@ def plan_config(options: PlanOptions) -> None:
     # all that can be refused is refused before the optimum and the pilots take their minutes
     config = read_config(options.config, options.changes, options.seed)
     out, picture = _outputs(options)
+
     own_plans = _own_plans(config.model)
     if own_plans is None and not isinstance(kind_of(config.model), LinearKind):
         # before the model is built, which may run code of the user
@@ -120,6 +121,7 @@ def plan_config(options: PlanOptions) -> None:
         refuse_code(config, f"plan with it: mtcd plan {options.config} --run-code")
 
     setup = build(config)
+    # a model or a method may have a planner of its own; the model's knows its methods too
     own_plans = own_plans or _own_plans(setup.method)
     if own_plans is not None:
         _plan_with(own_plans, setup, options, budget, out)
@@ -128,6 +130,7 @@ def plan_config(options: PlanOptions) -> None:
     links = _links(options, setup)
     fleet = None
     prefer = None
+
     if options.machines is not None:
         fleet = Fleet.of(setup, machine, options.machines)
         prefer = fleet.seconds
@@ -248,6 +251,7 @@ def _plan_with(
 
     with _progress() as watch:
         found = plans.plan(setup, budget, options.ratio, watch)
+    # None where the config already has what is best
     config = found.yaml()
     written: dict[str, str] = {}
     used = "The config is used as it is."
@@ -303,6 +307,7 @@ def _starts_with(path: Path, words: str) -> bool:
 def _progress() -> Iterator[Watch]:
     """A progress bar on standard error: the current stage, and the fraction of its time that has
     passed."""
+    # on standard error: standard output may be JSON, for a program
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
     with Progress(*columns, console=aside, transient=True, refresh_per_second=8) as bar:
         task = bar.add_task("getting ready", total=1.0)
@@ -314,6 +319,7 @@ def _progress() -> Iterator[Watch]:
 
 
 def _heading(found: SettingsPlan, config: Path) -> str:
+    # a comment in YAML: the file trains as it is
     return f"{_planned_from(config)} for a gap of {found.target:g}. {recommendation(found)}\n"
 
 

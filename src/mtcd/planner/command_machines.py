@@ -76,6 +76,7 @@ class Fleet:
     @staticmethod
     def of(setup: Setup, machine: Machine, count: int) -> Fleet:
         """The problem of a config on ``count`` machines."""
+        # columns as they are: scaling them changes neither sizes nor times
         data, model = linear_parts(setup)
         problem = model.problem(data)
 
@@ -103,6 +104,7 @@ class Fleet:
     def best(self, plan: SettingsPlan, count: int) -> PlacedProposal:
         """The candidate that reaches the target first on ``count`` machines, of those whose time is
         known. One that does not fit into memory comes after all that do."""
+        # a candidate that was at the target from the start has no time per iteration
         timed = [self.place(one, count) for one in plan.proposals if _timed(one)]
         return min(timed, key=lambda placed: (not placed.iteration.fits, placed.seconds))
 

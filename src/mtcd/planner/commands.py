@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from dataclasses import replace
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +22,15 @@ from mtcd.core.terminal.options import (
 )
 
 app = typer.Typer()
+
+HostsOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="CSV",
+        help="What each host's network interface carries over all its links together: columns "
+        "host,mbps_up,mbps_down; * is any client, server the server.",
+    ),
+]
 
 
 @app.command(
@@ -52,14 +60,7 @@ def plan(
             help="Minimise wall-clock time, not cost: columns from,to,latency_ms,bandwidth_mbps; * is any client.",
         ),
     ] = None,
-    hosts: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="CSV",
-            help="What each host's network interface carries over all its links together: columns "
-            "host,mbps_up,mbps_down; * is any client, server the server.",
-        ),
-    ] = None,
+    hosts: HostsOption = None,
     target: Annotated[
         float | None,
         typer.Option(metavar="GAP", help="Relative gap to reach. Default: stop.gap, or 1e-4."),
@@ -107,21 +108,33 @@ def plan(
     run_code: RunCode = False,
 ) -> None:
     """Propose a method and settings."""
+    # inside: 'mtcd --help' imports this file, and must not wait for numpy
     from mtcd.core.workers import Backend
     from mtcd.planner.command import PlanOptions, plan_config
 
-    with running_code() if run_code else nullcontext():
-        own = PlanOptions(config, ratio, links, target, budget, out, changes or [], seed, as_json)
-        backend = None if workers is None and ray is None else Backend(workers, ray)
-        own = replace(
-            own,
-            hosts=hosts,
-            machines=machines,
-            machine=tuple(machine or ()),
-            backend=backend,
-            force=force,
-        )
-        plan_config(own)
+    backend = None
+    if workers is not None or ray is not None:
+        backend = Backend(workers, ray)
+    options = PlanOptions(
+        config,
+        ratio,
+        links,
+        target,
+        budget,
+        out,
+        changes or [],
+        seed,
+        as_json,
+        hosts=hosts,
+        machines=machines,
+        machine=tuple(machine or ()),
+        backend=backend,
+        force=force,
+    )
+    with ExitStack() as contexts:
+        if run_code:
+            contexts.enter_context(running_code())
+        plan_config(options)
 
 
 @app.command(
@@ -144,14 +157,7 @@ def simulate_command(
             help="Columns from,to,latency_ms,bandwidth_mbps; * is any client, server the server.",
         ),
     ],
-    hosts: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="CSV",
-            help="What each host's network interface carries over all its links together: columns "
-            "host,mbps_up,mbps_down; * is any client, server the server.",
-        ),
-    ] = None,
+    hosts: HostsOption = None,
     visit_ms: Annotated[
         float | None,
         typer.Option(

@@ -81,6 +81,7 @@ def forecast(
     if diverged:
         return _never(DIVERGED)
     at, gap = np.asarray(iterations, dtype=float), np.asarray(gaps, dtype=float)
+
     there = np.flatnonzero(gap <= target)
     if len(there):
         reached = float(at[there[0]])
@@ -108,6 +109,8 @@ def _either_way(found: Forecast, now: float) -> Forecast:
 
 def _extrapolate(at: Array, height: Array, goal: float) -> Forecast:
     now, to_go = float(at[-1]), float(height[-1]) - goal
+
+    # late slopes only: the beginning falls faster than the end on most problems
     half, quarter, before = (
         _slope(at, height, a * now, b * now) for a, b in ((0.5, 1), (0.75, 1), (0.5, 0.75))
     )
@@ -150,6 +153,7 @@ def _slope(at: Array, height: Array, start: float, end: float) -> float:
     """How much lower per iteration, between these iterations: the median over pairs of points."""
     x = np.linspace(start, end, POINTS)
     y = np.interp(x, at, height)
+    # pairs at least a quarter of the way apart: the slope of close points is mostly noise
     near, far = np.triu_indices(POINTS, k=POINTS // 4)
     return float(np.median((y[near] - y[far]) / (x[far] - x[near])))
 

@@ -87,6 +87,7 @@ def race(
         advance(running, end, partial(_most, alive), tick)
         alive = survivors(alive)
 
+    # also those that never ran: time may have been up before the first rung
     for runner in runners:
         if runner not in alive:
             runner.dismiss()
@@ -137,6 +138,7 @@ def _kept(alive: Sequence[R]) -> list[R]:
     """The best of each family, and the config's own."""
     best: dict[str, R] = {}
     for runner in ranked(alive):
+        # in the order of ranked(): the first of a family is its best
         best.setdefault(runner.family, runner)
     return [runner for runner in alive if runner.own or best[runner.family] is runner]
 
@@ -147,4 +149,5 @@ def _open(runner: Runner, alive: Sequence[Runner]) -> bool:
         return False
     forecast, best = runner.forecast, reached(alive)
     vague = forecast.sure in (UNKNOWN, ROUGH) or not forecast.arrives
+    # what may still be within twice the best can decide; a vague forecast may be wrong by more
     return vague or runner.predicted * forecast.low / forecast.iterations <= ENOUGH * best

@@ -127,6 +127,7 @@ class Hosts:
 
     def prepare(self) -> None:
         """Have the workers that have started build the task, which the budget does not count."""
+        # with the first that has started: others may wait for a CPU for as long as this plan runs
         while not self.workers.idle:
             list(self.workers.news(PATIENCE))
 
@@ -152,9 +153,11 @@ class Hosts:
             for worker in self.workers.idle:
                 pilot = _next_for(worker, waiting)
                 if pilot is not None:
+                    # so that those which have to wait get as much time as the first
                     turns = math.ceil(len(waiting) / self.workers.jobs)
                     seconds = max(0.0, end - perf_counter()) / turns
                     waiting.remove(pilot)
+                    # from now on it stays there: its parties are kept by that process
                     busy[pilot.number], pilot.worker = pilot, worker
                     job = PilotJob(self.settings, pilot.number, pilot.method, seconds, most(pilot))
                     self.workers.give(pilot.number, job, worker)

@@ -52,6 +52,7 @@ class Interfaces:
         """Floats per second; infinite without a limit."""
         host, direction = interface
         row = self.rows.get(host)
+        # '*' is any client, and never the server
         if row is None and host != self.clients:
             row = self.rows.get(None)
         if row is None:
@@ -96,14 +97,17 @@ def read_interfaces(path: Path, network: Network) -> Interfaces:
     names = ClientNames(network.clients)
     rows: dict[End, tuple[float, float]] = {}
     given_at: dict[End, str] = {}
+
     for where, cells in csv_rows(path, COLUMNS, "hosts"):
         host = party_named(cells["host"], names, where)
         if host in given_at:
             raise NetworkError(
                 f"{where}: this host was given before, at {given_at[host]}: keep one of the rows."
             )
+
         up = number_in(cells, "mbps_up", where)
         down = number_in(cells, "mbps_down", where)
+        # a rate of 0 would be a message that never ends
         if up <= 0 or down <= 0:
             raise NetworkError(f"{where}: mbps_up and mbps_down must be above 0.")
 
@@ -164,6 +168,7 @@ def fair_rates(
         for link in limited:
             rates[link] = level
             for interface in interfaces.of_link(*link):
+                # rounding may take it below 0
                 spare[interface] = max(0.0, spare[interface] - level)
         rising = [link for link in rising if link not in rates]
 

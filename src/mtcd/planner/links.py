@@ -116,17 +116,20 @@ def _rows(path: Path, network: Network) -> dict[tuple[End, End], tuple[float, fl
             raise NetworkError(
                 f"{where}: this link was given before, at {seen[sender, to]}: keep one of them."
             )
+        # '*,*' is every link, not one from a client to itself
         if sender is not None and sender == to:
             raise NetworkError(
                 f"{where}: '{cells['from']}' needs no link to itself: remove the row."
             )
         seen[sender, to] = where
+
         latency = number_in(cells, "latency_ms", where)
         bandwidth = number_in(cells, "bandwidth_mbps", where)
         if latency < 0 or bandwidth <= 0:
             raise NetworkError(
                 f"{where}: latency_ms must be 0 or more, and bandwidth_mbps above 0."
             )
+        # in seconds, and seconds per float
         rows[sender, to] = latency / 1e3, BITS / (bandwidth * 1e6)
     return rows
 

@@ -58,6 +58,7 @@ class PlanTask:
         if setup.config.data.standardise:
             data, _ = standardise(data)
         problem = model.problem(data)
+        # once, and cached on disk: it takes longer than any pilot
         best = best_objective(data, model, problem)
         return PlanTask(problem, setup.network, costs, links, best, target, setup.config.seed)
 
@@ -129,6 +130,7 @@ class Pilot:
         """Go on until this time of ``perf_counter``, or the target, or until the objective is above
         ``most``."""
         limit = FOR_EVER
+        # not one iteration more: what costs more than the best cannot be chosen
         if self.rate and math.isfinite(most):
             limit = min(FOR_EVER, math.ceil((1 - ROUNDING) * most / self.rate))
         if self.status is not None or limit <= self.iterations:
@@ -156,9 +158,11 @@ class Pilot:
     def _observed(self) -> Observer:
         if self._observer is None:
             task = self.task
+
             engine = engine_for(
                 self.method.parties(task.problem, task.network, task.seed), Ledger()
             )
+            # by the same rule as in a training, so that a pilot diverges where that would
             worst = worst_end_of(self.method, linear=True)
             self._observer = Observer(
                 task.problem, engine, task.costs, task.best, worst, pausing=True
@@ -264,6 +268,7 @@ class Pilot:
         if self.status == "converged" or not forecast.arrives:
             return not forecast.arrives, self.predicted, gap
 
+        # no bound is known of a rough forecast: it counts as three times itself
         at_worst = min(forecast.high, DOUBT * forecast.iterations)
         return forecast.sure == ROUGH, UNMEASURED * self.rate * at_worst, gap
 

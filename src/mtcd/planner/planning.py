@@ -137,6 +137,7 @@ def plan(
     check_number("budget", budget, above=0)
     if ratio is not None and links is not None:
         raise ConfigError("ratio and links are two ways to say what counts: give one of them.")
+
     costs = setup.costs
     if ratio is not None:
         costs = replace(costs, ratio=ratio)
@@ -149,7 +150,9 @@ def plan(
         ready = perf_counter()
         pilots, notes = _pilots(setup, task, racing, ready, budget, watch)
 
+    # two orders, both stable: cheapest first, then by how much of that was measured
     order = sorted(ranked(pilots), key=lambda pilot: pilot.cautious)
+
     if prefer is not None:
         order.sort(key=lambda pilot: (not pilot.forecast.arrives, prefer(Proposal.of(pilot))))
     proposals = tuple(Proposal.of(pilot) for pilot in order)
@@ -180,6 +183,7 @@ def _pilots(
     own, notes = _own(setup, task, racing, served)
     resolved = resolve_stepsize(setup.method, task.smoothness)[0]
     space = Space(task.network, task.smoothness, resolved, task.problem.outputs, task.seed, served)
+    # on a large network, making all candidates would take longer than the budget
     methods = ordered(task, space.candidates(), began + SCREEN * budget)
 
     now = perf_counter()
@@ -215,8 +219,10 @@ def _own(
     """The config's own method, if it can work here; a note if not."""
     method, _ = resolve_stepsize(setup.method, task.smoothness)
     notes: tuple[str, ...] = ()
+    # without links for the server, a method with one cannot even be simulated
     if served:
         try:
+            # a trial: settings that do not fit the data or the network are refused here
             method.parties(task.problem, task.network, task.seed)
         except MtcdError as error:
             return [], (f"The config's own method cannot work here. {error}",)

@@ -76,6 +76,7 @@ class Proposal:
         """The cost at the target, with another ``ratio``."""
         if not self.arrives:
             return math.inf
+        # what is sent does not depend on prices: the same messages at another price
         return replace(self.costs, ratio=ratio).of(self.costs.priced(self.messages, self.floats))
 
     def range_of(self, value: float) -> tuple[float, float]:
@@ -96,6 +97,7 @@ class Proposal:
 
     def summary(self) -> dict[str, Any]:
         """Plain values; null where the target is never reached."""
+        # JSON knows no infinity: it is null there
         low, high = self.range_of(self.objective)
         return {
             "method": self.label(),

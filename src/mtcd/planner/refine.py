@@ -44,6 +44,7 @@ def race_on(
     """If no pilot has reached the target: continue the best, and some without a forecast."""
     known = [pilot for pilot in ranked(pilots) if pilot.forecast.arrives]
     unknown = [pilot for pilot in pilots if pilot.forecast.sure == UNKNOWN]
+    # a forecast that is too early may hide the best of all
     contenders = known[:CONTENDERS] + unknown[:CONTENDERS]
     for pilot in contenders:
         pilot.revive()
@@ -58,6 +59,7 @@ def second_chances(pilots: Sequence[Pilot], until: float) -> None:
     The config's own comes first, then those of which nothing is known, then those that were
     dismissed on a forecast.
     """
+    # what is known least comes first: it may win by most
     order = sorted(pilots, key=lambda pilot: (not pilot.own, pilot.forecast.sure != UNKNOWN))
     for pilot in order:
         best = reached(pilots)  # again for each, as the one before may have lowered it
@@ -94,6 +96,7 @@ def refine(
         search.climb(leader)
 
     best: Pilot | None = ranked(pilots)[0]
+    # two settings changed at once: a better one may lie behind a worse one
     while best is not None and best.status == "converged":
         found = search.first_better(best, further)
         best = found and search.climb(found)
@@ -149,5 +152,6 @@ def _improves(pilot: Pilot, current: Pilot, until: float) -> bool:
     """Whether it reaches the target too, for less."""
     until = min(until, perf_counter() + max(BRIEF, PATIENCE * current.worked))
     pilot.advance(until, current.predicted)
+    # hundreds of neighbours are tried: parties of all of them would fill the memory
     pilot.release()
     return pilot.status == "converged" and pilot.predicted < BETTER * current.predicted

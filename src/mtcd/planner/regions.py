@@ -36,6 +36,7 @@ LEAST_SHARE = 0.06  # of the width, that a region must have to be named
 
 def regions_png(plan: SettingsPlan) -> bytes:
     """The picture, as a PNG file."""
+    # no pyplot: it keeps figures, and may look for a screen
     figure = Figure(figsize=(7.2, 4.6), layout="constrained")
     axes = figure.subplots()
     lines = family_costs(plan)
@@ -43,12 +44,16 @@ def regions_png(plan: SettingsPlan) -> bytes:
     for kind, costs in lines.items():
         colour, dash = LOOKS[kind]
         axes.plot(RATIOS, costs, color=colour, linestyle=dash, linewidth=2.2, label=NAMES[kind])
+
     _mark(axes, plan)
+
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(RATIOS[0], RATIOS[-1])
     bottom, top = axes.get_ylim()
+    # room above the curves, in which the regions have their names
     axes.set_ylim(bottom, top * (top / bottom) ** HEADROOM)
+
     axes.set_xlabel(
         f"$R_C$: a client-server {plan.costs.per} costs as much as so many between clients"
     )
@@ -60,6 +65,7 @@ def regions_png(plan: SettingsPlan) -> bytes:
     else:
         note = "no cost to show: nothing is sent, or nothing was seen to reach the target"
         axes.text(0.5, 0.5, note, transform=axes.transAxes, ha="center", va="center")
+
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=150)
     return picture.getvalue()
@@ -108,6 +114,7 @@ def _shade(axes: Axes, lines: dict[str, Array]) -> None:
     for kind, start, end in winners(lines):
         axes.axvspan(start, end, color=LOOKS[kind][0], alpha=0.10, linewidth=0)
         share = math.log(end / start) / math.log(RATIOS[-1] / RATIOS[0])
+        # in a narrow region, a name would lie over its neighbours
         if share >= LEAST_SHARE:
             middle = math.sqrt(start * end)
             axes.text(

@@ -47,6 +47,7 @@ class Machine:
     process_mb: float = 93.0
 
     def __post_init__(self) -> None:
+        # 0 is possible: one machine, or a model without latency
         check_number("latency_ms", self.latency_ms)
         check_whole("cores", self.cores)
         for name in ("bandwidth_mbps", "server_mbps", "memory_gb"):
@@ -128,9 +129,11 @@ def placed(network: Network, machines: int) -> list[int]:
     if machines >= K:
         return list(range(K))
     try:
+        # connected groups: most hops then stay on a machine
         groups = find_clusters(network, machines)
     except MtcdError:  # more components than machines
         return [k * machines // K for k in range(K)]
+
     where = [0] * K
     for number, group in enumerate(groups):
         for k in group:
@@ -158,6 +161,7 @@ def predict(
         if method.has_server:
             handled, rounds = _served(method, K)
             parts[SERVER] = handled * served
+            # two latencies a round: there and back, whatever the bandwidth
             parts[LATENCY] += rounds * latency
 
     # columns are taken to be spread evenly: the machine with most clients needs most memory
@@ -196,6 +200,7 @@ def _crossing(method: Method, work: Work, where: list[int]) -> tuple[float, floa
     if isinstance(method, MTCD):
         hops = _walked(method, work, where)
         return hops, hops
+    # other methods know themselves who sends to whom
     return planned(method).crossings(method, work.network, where)
 
 

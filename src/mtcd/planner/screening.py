@@ -89,11 +89,13 @@ def ordered(task: PlanTask, methods: Iterable[Method], until: float) -> list[Met
             kinds[kind(method)].append((score(task, method), method))
         except MtcdError:  # it cannot work here
             continue
+        # what was made so far is enough to begin with
         if perf_counter() > until:
             break
 
     # the best of each kind, then the second best of each ...: the kinds are the columns
     in_turn: list[Method] = []
+
     columns = [_best_first(found) for found in kinds.values()]
     for row in zip_longest(*columns):
         in_turn += [method for _, method in _best_first(filter(None, row))]
@@ -128,6 +130,7 @@ def _visits(task: PlanTask) -> tuple[float, float]:
 
     began = perf_counter()
     updates = LocalUpdates(VISIT, 1.0 / float(task.smoothness.blocks.max()))
+    # the first visit: the client prepares for all that follow
     theta = client.local_update(theta, aggregate, updates)
     between = perf_counter()
     client.local_update(theta, aggregate, updates)

@@ -139,10 +139,12 @@ def simulate(
     """
     if visit_seconds is not None:
         check_number("visit_seconds", visit_seconds)
+    # refused here: the engine would wait for a message that takes NaN seconds
     if setup.method.has_server and not links.has_server:
         raise NetworkError(
             "The method has a server, but the links have none: add a row such as server,*,40,50."
         )
     engine = VirtualTime(links, visit_seconds)
+    # the training itself is not changed: only its engine has another clock
     run = replace(setup, engine=engine).train(watch)
     return Simulation(run, engine.use, setup.network.clients)

@@ -48,6 +48,7 @@ def travel(
 ) -> Travel:
     """Follow the method's messages for a while."""
     K = network.size
+    # walks are followed, as the next client is drawn; others send the same in every round
     if isinstance(method, MTCD):
         return _roams(method.plan(samples, outputs, network, seed), K, links)
     if links is None:
@@ -132,6 +133,7 @@ def _sync(plan: Plan, ways: list[list[int]], links: Links, full: int) -> float:
         sent = len(legs)
         legs.append(Leg((server, way[0]), down))
         legs += _chain(way, floats, first=len(legs), after=(sent,), repeats=longer)
+        # from where it is after its last hop, which need not be the client that it started from
         legs.append(Leg((way[-1], server), up, after=(len(legs) - 1,)))
 
     slowest = seconds_of(legs, links)

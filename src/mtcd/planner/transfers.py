@@ -65,6 +65,7 @@ class Transfers:
 
     def start(self, transfer: Transfer) -> None:
         """Send a message now, or as soon as its link is free."""
+        # a link carries one message at a time in each direction, as a connection of TCP does
         if transfer.link in self._active:
             self._waiting.setdefault(transfer.link, deque()).append(transfer)
         else:
@@ -112,6 +113,7 @@ class Transfers:
         if not self._changed:
             return
 
+        # what the link itself allows, were its hosts not busy with others
         own = {link: 1.0 / self.links.seconds_per_float(*link) for link in self._active}
         rates = fair_rates(self._active, own, self.interfaces)
         for link, transfer in self._active.items():

@@ -87,6 +87,7 @@ class SimulatedQueue(deque[Message]):
         return bool(self._events)
 
     def __iter__(self) -> Iterator[Message]:
+        # not by message, which has no order: time and number decide
         return (message for *_, message in sorted(self._events, key=lambda event: event[:2]))
 
     def extend(self, messages: Iterable[Message]) -> None:
@@ -96,6 +97,7 @@ class SimulatedQueue(deque[Message]):
 
     def append(self, message: Message) -> None:
         """A party sends it, as soon as it has processed what it received."""
+        # not yet on its way: it first waits until its sender is done
         self._push(self.free.get(message.sender, self.now), True, message)
 
     def popleft(self) -> Message:
@@ -201,6 +203,7 @@ class _Timed(Party):
 
         # a message that finds its receiver busy waits until the earlier ones are processed
         done = max(timeline.now, timeline.free.get(self.number, 0.0)) + took
+
         timeline.free[self.number] = done
         use.computing[self.number] = use.computing.get(self.number, 0.0) + took
         self.engine.seconds = max(self.engine.seconds or 0.0, done)
@@ -222,6 +225,7 @@ class VirtualTimeEngine(LocalEngine):
         if getattr(settings.links, "interfaces", None) is not None:
             self.timeline = SharedQueue(settings.links, ledger, self.use)
         self.seconds = 0.0
+        # the local engine makes its queue by this: here, one that orders messages by time
         self.queue = lambda: self.timeline
 
     def receivers(self) -> dict[int, Party | None]:

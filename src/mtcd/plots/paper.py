@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +42,7 @@ class Paper:
             "mathtext.fontset": "stix",
             "font.size": self.points,
             "axes.linewidth": 0.8 * self.scale,
+            # Type 3, the default, is refused by many journals
             "pdf.fonttype": 42,
             "ps.fonttype": 42,
         }
@@ -66,13 +67,11 @@ def parse_style(text: str | None) -> Paper | None:
     name, _, sizes = (text or "screen").partition(":")
     if name == "screen" and not sizes:
         return None
-    try:
-        if name == "paper":
+
+    paper = None
+    if name == "paper":
+        with suppress(TypeError, ValueError):  # too many sizes, or no numbers
             paper = Paper(*(float(size) for size in sizes.split(",") if size))
-        else:
-            paper = None
-    except (TypeError, ValueError):
-        paper = None
     if paper is None:
         raise ConfigError(
             f"--style {text}: give screen, paper, or paper:WIDTH,POINTS, such as paper:3.5,8."

@@ -13,6 +13,7 @@ from mtcd.core.arrays import Array, Rows
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.updates import LocalUpdates
 
+# No type of its own: methods add, scale and send parameters, and look at nothing else of them.
 Theta: TypeAlias = Any
 """theta_k: an array, or another element of a vector space, such as an ensemble of trees."""
 
@@ -68,6 +69,9 @@ class ClientModel(Protocol):
     def survey(self) -> Array:
         """Statistics of the columns, from which adaptive tours choose step sizes: see
         ``methods/tours/survey.py``."""
+
+    def most_steps(self, majorise: bool) -> int:
+        """The most steps of an update of adaptive tours, so that it does not take for ever."""
 
     def local_update(self, theta: Theta, aggregate: Array, updates: LocalUpdates) -> Theta:
         """Local updates of theta_k; the aggregate is updated in place. Returns the new theta_k.

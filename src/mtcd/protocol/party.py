@@ -24,6 +24,7 @@ from mtcd.protocol.model import EpochLoss, Theta
 from mtcd.protocol.state import Snapshot, Stateful
 from mtcd.protocol.transports.transport import Transport
 
+# Below 0, as clients are numbered from 0; both are in frames and journals.
 SERVER = -1
 MONITOR = -2
 
@@ -49,6 +50,7 @@ class Message:
 
 def send(sender: int, to: int, payload: Payload, hop: bool = False) -> Message:
     """A message with this payload and its size; with ``hop``, the paper charges a hop for it."""
+    # A token that stays, or goes up to the server, is a hop in the paper's count.
     floats = payload.floats
     hop_floats = 0
     if hop:
@@ -69,10 +71,12 @@ class Progress(Payload):
 
     hop: Count
     t: Iteration
+    # Of tensors a batch alone is known, so that no aggregate of all samples travels.
     aggregate: Annotated[
         Array | None, Optional(AggregateField(), lambda bounds: bounds.tensors is None)
     ]
     penalty: Number
+    # Without a server nobody else holds what all parties share.
     parameters: Annotated[
         Sequence[Any] | None,
         Optional(SharedField(), lambda bounds: bounds.tensors is not None and not bounds.server),
@@ -95,6 +99,7 @@ class Begin(Payload):
     """The signal by which a client starts its next iteration; from a server, the one to send its
     public key."""
 
+    # It rests on no token, and stays valid when tokens are regenerated.
     depends_on_tokens = False
 
 
@@ -150,6 +155,7 @@ class Party(Stateful, ABC):
         """Transform arrays that this party sends and receives; what the transform remembers is
         part of the party's state."""
         self.transport = transport
+        # Of this object, not of the class: other parties of this process may have none.
         if transport is not None and transport.state_fields:
             own = type(self).state_fields
             self.state_fields = (*own, "transport")  # type: ignore[misc]
@@ -215,6 +221,7 @@ class OnDemand(Sequence[C]):
     def __getitem__(self, k: int | slice) -> C | list[C]:
         if isinstance(k, slice):
             return [self[i] for i in range(self._size)[k]]
+        # As a list would have it: negative numbers count from the end, others are an IndexError.
         number = range(self._size)[k]
         # Made once: a party has state.
         if number not in self._made:

@@ -48,9 +48,9 @@ class _Taking:
     def plain(self, value: Any) -> Any:
         """The value as JSON. An object has one key, the name of its class."""
         kind = type(value)
-        # Arrays of objects would need pickle.
         if kind in PLAIN:
             return value
+        # Arrays of objects would need pickle.
         if kind is np.ndarray and not value.dtype.hasobject:
             return {"array": str(self._number(value))}
         # A float64 of NumPy and a float of Python round alike, but their products with float32 do
@@ -78,6 +78,7 @@ class _Taking:
 def _value(plain: Any, arrays: Mapping[str, Any]) -> Any:
     if isinstance(plain, list):
         return [_value(part, arrays) for part in plain]
+    # ``plain`` writes each dict as a list of pairs, so that every dict here is an object.
     if not isinstance(plain, dict):
         return plain
     # One key, the name of the class: anything else was not written by ``plain``.

@@ -45,6 +45,7 @@ class RayActors:
         ``Recipe.device``)."""
         self.ray = find("ray")
         find("pymetis")
+        # a connection of the user's own stays open when the training ends
         self._ours = connect(self.settings.address, "engine.address")
         self.settings = with_gpus(self.settings, device, self.ray.cluster_resources())
         self._check_resources()
@@ -81,6 +82,7 @@ class RayActors:
         own = self.settings
         ref = self.ray.put(function)
         task = self.ray.remote(_apply).options(num_cpus=min(1.0, own.cpus))
+        # fewer calls than items: a call takes a millisecond, an item may take less
         size = max(1, len(items) // (CHUNKS * self.room()))
         chunks = [list(items[i : i + size]) for i in range(0, len(items), size)]
         found = self._results(dict(enumerate(task.remote(ref, chunk) for chunk in chunks)))
@@ -105,6 +107,8 @@ class RayActors:
         made = self.ray.remote(Actor).options(**options)
         self.handles |= {number: made.remote() for number in numbers}
         refs = {number: self.handles[number].begin.remote() for number in numbers}
+
+        # actors of somebody else may hold the CPUs: Ray itself would wait for ever
         ready, late = self.ray.wait(
             list(refs.values()), num_returns=len(refs), timeout=START_SECONDS
         )
@@ -225,6 +229,7 @@ def _apply(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
 
 def _cause(error: Any) -> BaseException:
     """The error of an actor, as it was raised there."""
+    # Ray wraps it; its own text has a traceback of both processes
     cause = getattr(error, "cause", None)
     if isinstance(cause, MtcdError):
         return cause

@@ -91,6 +91,7 @@ def _checked(address: str, key: str) -> str:
 def _answers(address: str) -> bool:
     host, _, port = address.removeprefix("ray://").rpartition(":")
     try:
+        # Ray's own attempt takes more than a minute, and says less
         socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
         return True
     except (OSError, OverflowError, ValueError):
@@ -111,6 +112,7 @@ def _join(ray: Any, address: str, key: str) -> None:
         raise MtcdError(_nothing_at(address, key)) from None
     except RuntimeError as error:
         said = str(error).strip()
+        # Version or version: Ray words it differently for Ray and for Python
         if "ersion" in said:
             raise MtcdError(
                 f"{key}: the Ray cluster at {address} has another version of Ray or Python than "

@@ -64,6 +64,7 @@ class RayEngine(Engine):
         self.recipe = recipe
         self.parties = parties
         self.ledger = ledger
+        # one that several trainings share is given by who ends it
         self.cluster = cluster or RayActors(settings)
         self.placed: list[list[int]] = []
         self.restarts = 0
@@ -161,8 +162,10 @@ class RayEngine(Engine):
         # messages of before carry the old term: whatever is still under way will be discarded
         self._term = self._term + 1
         due = self._pacing.hold_from(kept.hop)
+
         peers = [self.cluster.handles[number] for number in range(len(self.placed))]
         bits = self.ledger.float_bytes
+        # none at the very start: parties then begin as they were made
         states = kept.hosts or {}
         recorders = [listener.recorder() for listener in self.listeners.values()]
         self.cluster.call(
@@ -193,6 +196,7 @@ class RayEngine(Engine):
                 for number in self.cluster.handles:
                     if number not in self._polls:
                         self._polls[number] = self.cluster.ask(number, "poll")
+
                 reports = self.cluster.wait(self._polls, timeout)
             except ActorsDied as died:
                 self._recover(died)
@@ -204,6 +208,7 @@ class RayEngine(Engine):
                 del self._polls[number]
                 if report.term != self._term:  # of before a fault
                     continue
+
                 reporters.append(number)
                 progress = self._progress(report, parts)
                 if progress is not None:
@@ -233,6 +238,7 @@ class RayEngine(Engine):
             self._parameters = list(progress.parameters)
         if not self._attempt(self._collect):
             return False
+        # it was held for a snapshot alone
         if progress.hop < self._pacing.wanted:
             self._continue()
             return False

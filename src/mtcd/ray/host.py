@@ -85,6 +85,7 @@ class Host:
         self._parts: dict[int, Part] = {}
         self._made = self._make()
         self._fresh = True
+        # a daemon: an actor that is to end must not wait for a training
         Thread(target=self._work, daemon=True).start()
 
     def _make(self) -> Any:
@@ -94,6 +95,8 @@ class Host:
         if self.server is not None:
             assert made.server is not None
             self._parties[self.server] = made.server
+
+        # all parties have the same one
         transport = next((party.transport for party in self._parties.values()), None)
         self._hides = transport is not None and not transport.reads_objective
         return made
@@ -147,6 +150,7 @@ class Host:
         """End the working thread, and whoever waits for a report."""
         self._running, self._closed = False, True
         self._wake.set()
+        # of no term: whoever waits for a report learns that there will be none
         self.reports.put(Report(-1))
 
     def deliver(self, term: int, due: float, data: bytes) -> None:
@@ -223,6 +227,7 @@ class Host:
 
     def _fail(self, error: BaseException) -> None:
         self._running = False
+        # the driver raises it: an actor has nobody to tell
         self.reports.put(Report(self._term, error=error))
 
     def _handle(self, outgoing: Sequence[Message]) -> None:
@@ -262,6 +267,7 @@ class Host:
         for message in messages:
             transport = self._parties[message.sender].transport
             if transport is not None and message.sender != message.to:
+                # here, where it is sent: the receiver may be in another process
                 message.payload = transport.passed(message.payload, message.sender, message.to)
             record(message, ledger)
             for recorder in recorders:

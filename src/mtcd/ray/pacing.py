@@ -43,6 +43,7 @@ class Pacing:
 
     def reached(self, hop: int) -> None:
         """The parties have come to this iteration."""
+        # not from held to held: snapshots and measurements are no part of the pace
         if self._released is not None and hop > self._released[1]:
             began, before = self._released
             self._rate = (hop - before) / max(perf_counter() - began, 1e-6)

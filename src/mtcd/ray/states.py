@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mtcd.core.errors import MtcdError
+from mtcd.protocol.engine_state import EngineState
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.monitor import Monitor
 from mtcd.protocol.party import SERVER, Message, Parties, Progress
-from mtcd.protocol.snapshots import restored, take
 from mtcd.protocol.state import Snapshot
 from mtcd.ray import portable
 from mtcd.ray.host import HostState
@@ -27,6 +27,7 @@ def adopt(parties: Parties, hosts: Iterable[HostState]) -> list[Any]:
         for number, state in host.parties.items():
             party = parties.server if number == SERVER else parties.clients[number]
             assert party is not None
+            # of this process: they make the model of what was trained elsewhere
             party.restore(state)
         parties.adopt(host.waiting)
     return parties.parameters()
@@ -45,18 +46,16 @@ def as_snapshot(parties: Parties, hosts: Sequence[HostState], progress: Progress
     observed = None
     if progress.parameters is not None:
         observed = list(progress.parameters)
-    return take(
-        {
-            "parties": [states[number] for number in _numbers(parties)],
-            # hosts hold all clients at one iteration: nothing is half reported
-            "monitor": Monitor(len(parties.clients)).state(),
-            "waiting": waiting,
-            "outgoing": outgoing,
-            "ahead": {},
-            "observed": observed,
-            "reached": progress.hop,
-        }
+    state = EngineState(
+        [states[number] for number in _numbers(parties)],
+        # hosts hold all clients at one iteration: nothing is half reported, and nobody ahead
+        Monitor(len(parties.clients)).state(),
+        waiting=waiting,
+        outgoing=outgoing,
+        observed=observed,
+        reached=progress.hop,
     )
+    return state.snapshot()
 
 
 def as_host_states(
@@ -71,15 +70,13 @@ def as_host_states(
             states.append(parties.server.state())
         return _spread(parties, states, [], opening, routes, float_bytes)
 
-    state = restored(snapshot)
-    if state["ahead"] or state["monitor"]["reports"]:
+    state = EngineState.of(snapshot)
+    if state.ahead or state.monitor["reports"]:
         raise MtcdError(
             "The checkpoint is of clients that are ahead of each other: resume it without engine: "
             "ray."
         )
-    return _spread(
-        parties, state["parties"], state["waiting"], state["outgoing"], routes, float_bytes
-    )
+    return _spread(parties, state.parties, state.waiting, state.outgoing, routes, float_bytes)
 
 
 def _spread(

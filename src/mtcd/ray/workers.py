@@ -49,14 +49,17 @@ class RayWorkers(Workers[T]):
             here["num_cpus"] = jobs
         self._own = connect(address, "--ray", here)
         self.jobs = jobs or max(1, int(ray.cluster_resources().get("CPU", 1)))
+
         self._actors: dict[int, Any] = {}
         self._starting: dict[int, Any] = {}
         """The first answers of actors that have given none yet."""
         self._busy: dict[int, tuple[T, Any]] = {}
         self._asked: dict[int, Any] = {}
         """Questions for progress that have not been answered."""
+
         for worker in range(self.jobs):
             self._start(worker)
+        # nobody may wait for ever for a cluster that is full
         self._patience: float | None = monotonic() + START_SECONDS
         """Until when the first of them must have started."""
 
@@ -119,6 +122,7 @@ class RayWorkers(Workers[T]):
             return Failed(f"Ray could not run it: {str(error).splitlines()[0]}")
 
     def _progress(self, worker: int) -> Iterator[float]:
+        # one question at a time: answers of a busy actor would pile up
         asked = self._asked.setdefault(worker, self._actors[worker].progress.remote())
         if ray.wait([asked], timeout=0)[0]:
             del self._asked[worker]

@@ -73,6 +73,7 @@ def make_run(record: RunRecord) -> dict[str, Any]:
 
 
 def _network(trace: Trace) -> dict[str, Any]:
+    # a browser draws some thousand lines in a second
     drawn = trace.edges[_spread(len(trace.edges), MOST_DRAWN)]
     clusters = _listed(trace.clusters)
     key = None
@@ -95,6 +96,7 @@ def _network(trace: Trace) -> dict[str, Any]:
 def _places(
     kind: str, size: int, edges: bytes, clusters: tuple[int, ...] | None, dense: bool
 ) -> list[list[float]]:
+    # as bytes, because arrays cannot be keys of a cache
     links = np.frombuffer(edges, np.int64).reshape(-1, 2)
     found: list[list[float]] = layout(kind, size, links, clusters, dense).tolist()
     return found
@@ -107,6 +109,7 @@ def _trace(trace: Trace, record: RunRecord) -> dict[str, Any] | None:
         return None
 
     token, sender, receiver, iteration = trace.messages.T
+
     rows = record.history
     seconds: list[float | None] = [None] * len(iteration)
     if rows:
@@ -151,6 +154,7 @@ def _all_hops(trace: Trace, record: RunRecord) -> list[int] | None:
         return None
     last = np.zeros(tokens, np.int64)
     np.maximum.at(last, trace.messages[:, 0], trace.messages[:, 3])
+    # kept messages may be old: every token has at least come as far as all of them on average
     reached = hops // tokens
     # all tokens are at the same iteration, or on their way through it
     found: list[int] = np.maximum(last, reached).tolist()
@@ -163,6 +167,7 @@ def _clients(record: RunRecord) -> list[dict[str, Any]]:
     columns: dict[str, Sequence[Any]] = {}
     for name in ("clusters", "visits", "last_visits", "norms"):
         columns[name] = _listed(getattr(record.trace, name, None)) or nothing
+
     features = record.features or nothing
     families = record.families or [""] * K
 
@@ -192,6 +197,7 @@ def _clients(record: RunRecord) -> list[dict[str, Any]]:
 
 def _curves(record: RunRecord) -> dict[str, Any]:
     """The measurements by column; axes and values that this run does not have are left out."""
+    # the first and the last among them: where a curve begins and ends is what people read
     rows = [record.history[i] for i in _spread(len(record.history), MOST_POINTS)]
     floats = sum(record.ledger.floats(record.costs.account).values())
     # bytes of a number

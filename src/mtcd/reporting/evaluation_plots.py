@@ -96,7 +96,9 @@ def _look(number: int) -> dict[str, Any]:
 def _roc(axes: Axes, outputs: Outputs) -> None:
     for number, (name, one) in enumerate(_curves(outputs)):
         up = np.append(0.0, one.positive)
+        # from (0, 0): above the highest score nothing is found, and nothing is wrong
         right = np.append(0.0, one.negative)
+        # as the metric computes it, so that picture and table agree
         area = Auc().of_ranks(one)
         label = plain(f"{name}: AUC {area:.3f}")
         axes.plot(right / right[-1], up / up[-1], label=label, **_look(number))
@@ -174,6 +176,7 @@ def _values(axes: Axes, outputs: Outputs) -> None:
         linewidth=0,
         label=", ".join(known),
     )
+
     both = np.append(outputs.predicted, outputs.labels)
     ends = [float(both.min()), float(both.max())]
     axes.plot(ends, ends, color="0.6", linewidth=1, linestyle=":")

@@ -88,6 +88,7 @@ class FederationView:
         """Take in an overview, ``seconds`` after watching began. Another run begins anew."""
         parties = summary["parties"]
         runs = [one["run"] for one in parties.values() if one.get("run")]
+        # only if nobody is in the old run any more: parties change over one by one
         if runs and self._run not in (None, *runs):
             self._begin(runs[0])
         if runs and self._run is None:
@@ -142,6 +143,7 @@ class FederationView:
 
         self._rows.append(row)
         if len(self._rows) > MOST_POINTS:
+            # half as dense, over the whole time
             self._rows = self._rows[::2]
 
     def _add_passes(self, parties: Mapping[str, Any], seconds: float, visits: list[int]) -> None:
@@ -169,6 +171,7 @@ class FederationView:
         phases = {name: one["phase"] for name, one in summary["parties"].items()}
         status = _status(phases.values(), summary["status"])
         missing = [name for name, phase in phases.items() if phase not in WELL]
+
         notes = []
         if missing:
             notes = [
@@ -237,9 +240,11 @@ class FederationView:
 
     def _passes(self, parties: Mapping[str, Any], now: float) -> Iterator[Pass]:
         """The passes that are certain and were not seen before."""
+
         visits: dict[int, list[tuple[int, int, bool, str, Mapping[str, Any]]]] = {}
         for name, one in parties.items():
             for token in one.get("tokens", ()):
+                # a number from another party: a page with a million tokens would stop the browser
                 if token["token"] < MOST_TOKENS:
                     own = visits.setdefault(token["token"], [])
                     own.append((token["sync"], token["hop"], name == SERVER, name, token))
@@ -251,6 +256,7 @@ class FederationView:
                 if certain and after[:2] > self._latest.get(index, (-1, -1)):
                     self._latest[index] = after[:2]
                     ends = (self._numbers[before[3]], self._numbers[after[3]])
+                    # clocks of parties may differ: seconds since then do not depend on them
                     when = max(0.0, now - after[4]["seconds_ago"])
                     yield Pass(index, *ends, self._iteration(after[4]), round(when, 3))
 

@@ -88,12 +88,14 @@ def _by_pieces(size: int, edges: Links) -> Places:
     left = 0.0
     top = 0.0
     height = 0.0
+
     for own in pieces:
         side = math.sqrt(len(own))
         if left > 0 and left + side > width:
             left = 0.0
             top = top - height
             height = 0.0
+
         inside = _in_unit_square(_by_distance(links[own][:, own]))
         places[own] = inside * side + (left, top - side)
         left = left + side
@@ -132,6 +134,7 @@ def _start(links: scipy.sparse.csr_array) -> Places:
     squares = -0.5 * np.column_stack(rows) ** 2
     centred = squares - squares.mean(axis=0) - squares.mean(axis=1, keepdims=True) + squares.mean()
     inner = centred.T @ centred
+    # fixed starts, not random ones, that are orthogonal to few vectors
     first = _main_direction(inner, np.linspace(-1, 1, len(rows)))
     inner = inner - np.outer(first, first) * (first @ inner @ first)
     second = _main_direction(inner, np.cos(np.arange(len(rows))))
@@ -146,6 +149,7 @@ def _main_direction(matrix: Places, start: Places) -> Places:
     """The eigenvector of the largest eigenvalue, from a fixed start: always the same one, also of
     several."""
     vector = start
+    # power iteration: slow if two are alike, but then either will do
     for _ in range(100):
         vector = matrix @ vector
         vector = vector / max(1e-300, float(np.linalg.norm(vector)))

@@ -57,6 +57,7 @@ class LiveRun(Watcher):
         self, row: Measurement, fraction: float, parameters: Callable[[], list[Any]]
     ) -> None:
         self._rows.append(row)
+        # norms need all parameters, which the engine may have to copy: not at every measurement
         now = monotonic()
         if now >= self._looked + SPACING:
             self._looked = now
@@ -113,6 +114,7 @@ class LiveRun(Watcher):
         )
 
     def _ended(self, run: Run) -> RunRecord:
+        # by what the model has, not by its kind: features bring kinds that are not known here
         known: dict[str, Any] = {"clients": self.clients, "features": self.features}
         if run.model is not None:
             known["families"] = run.model.families

@@ -43,6 +43,7 @@ def plot_metrics(axes: Axes, history: History, far: str, roomy: bool = True) -> 
     axes.set_ylabel("errors")
     if better:
         axes.set_ylabel("metrics")
+        # the way up from far below would flatten all the rest
         axes.set_ylim(bottom=max(axes.get_ylim()[0], LOWEST))
     if other is not axes:
         shown = ", ".join(plain(name.replace("_", " ")) for name in errors)

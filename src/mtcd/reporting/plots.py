@@ -67,6 +67,7 @@ def plot_runs(
 
 def draw_runs(runs: Mapping[str, Run], title: str = "", paper: Paper | None = None) -> Figure:
     """The figure of ``plot_runs``."""
+    # all runs of a picture have the same costs
     first = next(iter(runs.values()))
     panels = 2
     if len(runs) == 1 and first.history.metrics:
@@ -75,6 +76,7 @@ def draw_runs(runs: Mapping[str, Run], title: str = "", paper: Paper | None = No
     left, right, *third = figure.axes
 
     shown = _shown(runs)
+
     far = "iteration"
     if shown in SHARES and all(run.final.epoch is not None for run in runs.values()):
         far = "epoch"
@@ -107,6 +109,7 @@ def draw_runs(runs: Mapping[str, Run], title: str = "", paper: Paper | None = No
 
 def _empty_figure(panels: int, paper: Paper | None) -> tuple[Figure, bool]:
     """A figure with so many panels, and whether they are stacked, as in a column of a paper."""
+
     figure = Figure(figsize=SCREEN_SIZES[panels], layout="constrained")
     stacked = False
     if paper is not None:
@@ -146,6 +149,7 @@ def _shown(runs: Mapping[str, Run]) -> str:
     """The quantity by which all runs can be compared. Split networks have an accuracy in every
     row."""
     finals = [run.final for run in runs.values()]
+    # runs of networks and of linear models have only the objective in common
     of_networks = all(last.accuracy is not None for last in finals)
     names = [name for name in NAMES if name not in SHARES or of_networks]
     return next(name for name in names if all(getattr(last, name) is not None for last in finals))

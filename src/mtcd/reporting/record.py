@@ -93,6 +93,7 @@ def read_record(folder: Path, name: str) -> RunRecord:
             families=model.families,
         )
     except (AttributeError, OSError, TypeError, ValueError, csv.Error) as error:
+        # whatever is wrong with a file of a stranger, it is one error that names the folder
         raise MtcdError(
             f"{folder} is not a complete run folder ({type(error).__name__}: {error})."
         ) from None

@@ -47,6 +47,7 @@ def render(report: dict[str, Any]) -> str:
         "policy": _policy(scripts, served=report["mode"] != "file"),
         "title": html.escape(str(report["title"])),
         "style": "".join(_read(name) for name in STYLES),
+        # data, not code: the policy does not let it run, whatever names are in it
         "report": _as_text(report),
         "scripts": "\n".join(f"<script>{script}</script>" for script in scripts),
     }

@@ -61,6 +61,7 @@ def report(
     """
     out = Path(out)
     _check_out(out)
+    # before any folder is read: without bokeh nothing can be written
     render = find("mtcd.reporting.render").render
     find("bokeh")  # raises with installation advice
 
@@ -152,6 +153,7 @@ def unique_names(folders: Sequence[Path]) -> list[str]:
     depth = 1
     while max(times.values(), default=1) > 1:
         depth += 1
+        # only those that are still alike get longer
         for path, name in list(names.items()):
             if times[name] > 1:
                 names[path] = str(Path(*path.parts[-depth:]))
@@ -166,7 +168,9 @@ def _check_out(out: Path) -> None:
     """Refuse a place that cannot be written, and a file that is no report."""
     if out.is_dir() or not out.absolute().parent.is_dir():
         raise ConfigError(f"{out} cannot be written: give a file in a folder that exists (--out).")
+
     try:
+        # a name may be misspelt: nothing but an earlier report is replaced
         other = out.exists() and not _is_report(out)
     except OSError as error:
         raise ConfigError(

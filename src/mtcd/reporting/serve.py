@@ -67,7 +67,9 @@ class Serving(Closing):
         if ip_address(server.host).is_unspecified:  # 0.0.0.0 is no address to open
             shown = socket.gethostname()
         self.url = f"http://{shown}:{server.port}{self._prefix}"
+
         self._document, self._render = document, render
+
         self._lock = Lock()
         self._latest: tuple[float, dict[str, Any]] | None = None
         self._asked = -math.inf
@@ -93,6 +95,7 @@ class Serving(Closing):
         last one."""
         with self._lock:
             self._latest = None
+            # what is asked for from now on is made anew, and is the last
             now = monotonic()
         if self._asked < now - seconds:
             return  # nobody watches
@@ -126,6 +129,7 @@ class Serving(Closing):
 
     def _now(self) -> dict[str, Any]:
         with self._lock:
+            # under the lock: of several viewers, one makes the document, and the others wait for it
             if self._latest is None or monotonic() > self._latest[0] + FRESH:
                 self._latest = None  # an error is not kept
                 made = self._document()

@@ -65,6 +65,7 @@ def facts(record: RunRecord) -> list[list[str]]:
 def _metrics(record: RunRecord) -> dict[str, float | None]:
     """The latest value of each metric: it is not in every measurement."""
     last = record.history[-1]
+    # of split networks, which know them at every measurement
     latest: dict[str, float | None] = {
         "accuracy": last.accuracy,
         "test_accuracy": last.test_accuracy,
@@ -91,6 +92,7 @@ def ledger_rows(record: RunRecord) -> list[list[str]]:
     rows.append(["hops charged, but not sent", f"{ledger.unsent_hops:,}"])
     if ledger.unchanged:
         rows.append(["hops that changed nothing", f"{ledger.unchanged:,}"])
+
     rows.append(["bytes of a number", str(ledger.float_bytes)])
     rows.append(["price of a message with the server, in hops", f"{costs.ratio:g}"])
     return rows
@@ -116,6 +118,7 @@ def coefficients(
         for name in row:
             if name.startswith(TRAINED):
                 value = float(row[name])
+                # 'scaled_coefficient_b' is that of class b
                 of_class = name.removeprefix(TRAINED).replace("_", ", ", 1)
                 if math.isfinite(value):
                     # equal ones in the order of their rows

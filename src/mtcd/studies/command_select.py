@@ -54,6 +54,7 @@ def _setup(options: ConfigOptions, over: Over | None = None) -> Setup:
     open_ = not setup.method_given and config.privacy == PrivacySection()
     if over is not None and open_:
         method = path_method(linear_parts(setup)[1], over, setup.network)
+        # in the config too, which is written beside the path
         config = setup.config.model_copy(update={"method": method_section(method)})
         setup = replace(setup, method=method, config=config)
     if not options.quiet:
@@ -81,6 +82,7 @@ def path_config(options: ConfigOptions, over: str, metric: str | None, force: bo
         check_same_config(out, config, force, "a path")
 
     setup = _setup(options, name)
+    # a path needs coefficients: other models are refused here
     data, model = linear_parts(setup)
     with live_progress(setup.method.describe(), options.quiet) as watch:
         found = path(
@@ -97,6 +99,7 @@ def path_config(options: ConfigOptions, over: str, metric: str | None, force: bo
             metric=metric,
             watch=watch,
         )
+
     write_path(found, setup, out)
 
     rows = found.rows()
@@ -160,6 +163,7 @@ def parsed(over: str) -> tuple[Over, int | list[float]]:
         raise ConfigError(f"--over: {key!r} is no penalty; {did_you_mean(key, KEYS)}")
     text = text.strip()
     try:
+        # their values follow from the data, from the strongest that makes a difference
         if text.endswith("points"):
             return KEYS[key], int(text.removesuffix("points"))
         return KEYS[key], [float(one) for one in text.split(",")]
@@ -187,6 +191,7 @@ def cv_table(found: CrossValidation) -> ScreenTable:
     """A row for each fold, then mean and standard deviation; a row for each metric, if there are
     many."""
     tested = {name: mean for name, mean in found.mean.items() if name.startswith("test_")}
+    # as columns while they fit on a screen
     if sum(len(name) + 2 for name in tested) <= ROOM:
         ends = [{"fold": "mean", **found.mean}, {"fold": "sd", **found.sd}]
         return metrics_rows([*found.rows(), *ends], ["fold"])
@@ -217,6 +222,7 @@ def check_folds_file(out: Path) -> None:
         return
     try:
         with out.open(encoding="utf-8") as file:
+            # the start is enough: the file may be somebody's table of gigabytes
             begins = file.read(len(FOLDS))
     except (OSError, ValueError):
         begins = ""
@@ -240,6 +246,7 @@ def _config_of_best(setup: Setup, found: RegularisationPath) -> Config:
     """The config that trains the best run by itself."""
     changed: dict[str, Any] = {found.over: found.best_value}
     if found.over == "l2":  # of which alpha is another name
+        # given both, the model would be refused
         changed["alpha"] = None
 
     model = setup.config.model.model_copy(update=changed)

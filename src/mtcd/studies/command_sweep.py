@@ -40,6 +40,7 @@ def sweep_config(
                 options.config, values, seeds, out, backend.workers, backend.ray, by, changes, show
             )
         except KeyboardInterrupt:
+            # no error: what is finished is on disk, and the same command goes on from there
             aside.print(escape(_interrupted(out)), highlight=False, soft_wrap=True)
             return 130
 
@@ -76,6 +77,7 @@ def _show(found: Sweep, failed: int, out: Path) -> None:
     screen.print(settings_table(found))
 
     rows = [record["row"] for record in found.records]
+    # one slip fails many trainings: its reason is shown once
     reasons = dict.fromkeys(row["reason"] for row in rows if row["status"] == FAILED)
     show_notes(f"Failed: {reason}" for reason in list(reasons)[:REASONS])
     if failed:
@@ -90,6 +92,7 @@ def _show(found: Sweep, failed: int, out: Path) -> None:
 def settings_table(found: Sweep) -> ScreenTable:
     """A row for each setting, the best first: means over its seeds."""
     columns = list(dict.fromkeys([found.value_column, found.by, "cost", "seconds"]))
+    # one row each, by the settings that the trainings of a group share
     rows = []
     for group in sorted(found.groups, key=found.rank)[:ROWS]:
         outcomes = [found.records[number]["row"] for number in group]

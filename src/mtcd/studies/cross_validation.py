@@ -79,6 +79,7 @@ class CrossValidation(Outcomes):
         deviations = {}
         for name in self.metrics[0]:
             values = [one[name] for one in self.metrics]
+            # of a sample of possible folds, not of all
             deviations[name] = float(np.std(values, ddof=1))
 
         return deviations
@@ -183,6 +184,7 @@ def cross_validate(
     fold = fold_numbers(folds, whole.labels, has_classes(model_for(whole), whole), seed)
     runs, found = [], []
     for number in range(int(fold.max()) + 1):
+        # held out for all clients at once: a sample is whole, or not there
         inside = fold == number
         note = (
             f"Held out for the test: fold {number}, {int(inside.sum())} of {whole.samples} samples."
@@ -201,6 +203,7 @@ def cross_validate(
             compute=compute,
             metrics=metrics,
         )
+
         runs.append(check_trained(run, f"Fold {number}"))
         found.append(final_metrics(run, part, metrics))
     return CrossValidation(tuple(runs), tuple(found), fold)

@@ -52,11 +52,13 @@ def _given(folds: ArrayLike, samples: int) -> Rows:
         numbers = np.asarray(folds)
         if numbers.shape != (samples,):
             raise ValueError
+        # any names of folds: they become 0, 1, ... in sorted order
         found, numbers = np.unique(numbers, return_inverse=True)
     except (TypeError, ValueError):  # of ragged lists, and of values that cannot be sorted
         raise ConfigError(
             f"folds must be a number of folds, or a fold for each of the {samples} samples."
         ) from None
+
     if len(found) < 2:
         raise ConfigError("folds: all samples are in one fold: give at least two.")
     return numbers.astype(np.intp)

@@ -79,9 +79,11 @@ def grid(
     A setting that the config cannot have is refused alone; if all are, this is an error. Seeds
     count from that of the config.
     """
+
     content, folder, where = _content(config)
     for change in changes:
         apply_change(content, change)
+
     over = _checked(over)
     check_whole("seeds", seeds)
     first = content.get("seed") or 0
@@ -99,7 +101,9 @@ def grid(
     points = []
     for chosen in product(*over.values()):
         settings = dict(zip(over, chosen, strict=True))
+        # seeds side by side: the first mean is known as early as possible
         points += [_point(content, folder, where, settings, first + seed) for seed in range(seeds)]
+    # a slip in the config itself, most likely: one reason says it all
     if all(point.config is None for point in points):
         raise ConfigError(str(points[0].refused))
     return points
@@ -142,10 +146,13 @@ def _point(
 ) -> Point:
     own = deepcopy(content)
     for key, value in settings.items():
+        # into a copy: one setting must leave nothing behind for the next
         put_value(own, key, value, "over")
+
     own["seed"] = seed
     try:
         config = locate(check_config(own, where), folder)
+        # what can be known without data is refused now, and not after hours of others
         build_settings(config)
     except MtcdError as error:
         return Point(settings, seed, None, str(error))

@@ -66,6 +66,7 @@ def final_metrics(run: Run, data: AnyData, names: Sequence[str] | None) -> dict[
     found: dict[str, float] = {}
     for part, samples in (("train", data), ("test", data.test)):
         if samples is not None:
+            # computed once: metrics share the outputs
             outputs = run.outputs(samples)
             metrics = chosen_metrics(names, len(outputs.classes), outputs.has_probabilities)
             found |= {f"{part}_{name}": value for name, value in metrics.of(outputs).items()}

@@ -115,6 +115,7 @@ class RegularisationPath(Outcomes):
             raise ConfigError(
                 "Which run is best is decided on a test set: make one with data.holdout(0.2)."
             )
+        # NaN where a metric is not defined, which nanargmax passes over
         found = np.array([one[self.metric] for one in self.metrics])
         if find_metric(self.metric.partition("_")[2]).higher_is_better:
             return found
@@ -246,6 +247,8 @@ def path(
             metrics=metrics,
             start=start,
         )
+
+        # every run says which method was taken for all of them
         run = replace(run, notes=(*notes, *run.notes))
         runs.append(check_trained(run, f"{over} = {value:g}"))
         found.append(final_metrics(run, data, metrics))
@@ -255,6 +258,7 @@ def path(
 
 def path_method(model: Glm, over: Over, network: Network) -> Method:
     """The method for all points of a path, where none is given."""
+    # with a penalty in any case: with l1 other methods are possible than without
     penalised = with_penalty(model, over, 1.0)
     return default_method(kind_of(penalised), penalised, network.connected)
 
@@ -299,6 +303,7 @@ def penalties(
         raise ConfigError(f"{over} must be a list of numbers, or the number of points.")
     for value in values.tolist():
         check_number(over, value)
+    # from strong to weak, each value once
     return np.unique(values)[::-1]
 
 

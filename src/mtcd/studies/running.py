@@ -54,6 +54,7 @@ class Running:
         """Train all that is left."""
         if not self._waiting:
             return
+
         unfinished = Unfinished(self.finished.folder / "unfinished")
         with open_workers(backend) as workers:
             while self._waiting or self._began:
@@ -64,6 +65,7 @@ class Running:
             progress(self.status(workers.jobs))
 
     def _give(self, workers: Workers[int], unfinished: Unfinished) -> None:
+        # no more than there are workers: one that waits at a worker cannot be given to another
         while self._waiting and workers.free:
             number = self._waiting.popleft()
             config = self.points[number].config
@@ -100,6 +102,7 @@ class Running:
         return QueueStatus(len(self.records), len(self.points), running, self._left(workers))
 
     def _left(self, workers: int) -> float | None:
+        # before the first has ended, anything would be a guess
         if not self._seconds:
             return None
 

@@ -100,6 +100,7 @@ class Sweep(Outcomes):
         """The trainings of each setting, which differ in the seed."""
         found: dict[str, list[int]] = {}
         for number, point in enumerate(self.points):
+            # settings may be lists or sections, which no dict takes as keys
             setting = json.dumps(point.settings, sort_keys=True, default=str)
             found.setdefault(setting, []).append(number)
 
@@ -124,6 +125,7 @@ class Sweep(Outcomes):
     def _reaches(self, number: int) -> bool:
         """Whether it reached the gap, where one is asked for."""
         config = self.points[number].config
+        # without a gap, every training that ends has done what was asked
         if config is None or config.stop.gap is None:
             return True
         status: str = self.records[number]["row"]["status"]
@@ -199,6 +201,7 @@ class Sweep(Outcomes):
         said = ", ".join(f"{key}={value}" for key, value in settings.items()) or "the config's own"
 
         left = ""
+        # a mean over the seeds that went well would be too good without this
         missed = len(group) - self._succeeded(group)
         if missed:
             why = "failed"
@@ -271,6 +274,7 @@ def sweep(
     if out is None:
         from tempfile import TemporaryDirectory
 
+        # the trainings are in memory then: nothing is left on disk
         with TemporaryDirectory() as scratch:
             return _swept(points, Path(scratch), Backend(workers, ray), by, progress)
 

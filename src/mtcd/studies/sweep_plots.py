@@ -78,6 +78,7 @@ def _label(sweep: Sweep, number: int) -> str:
     shown = [f"{key.rpartition('.')[2]}={value}" for key, value in settings.items()]
     text = ", ".join(shown) or "the config"
     if len(text) > LETTERS:
+        # long labels would leave no room for the curves
         text = f"{text[: LETTERS - 1]}…"
     return plain(text)
 
@@ -103,6 +104,7 @@ def _against(axes: Axes, sweep: Sweep) -> None:
     groups, key = sweep.groups, (sweep.keys or ["the config"])[0]
     for place, group in enumerate(groups):
         values = [_value(sweep, number) for number in group]
+        # seeds as they are: a mean of two can hide that one failed
         axes.plot([place] * len(values), values, "o", color=COLOURS[0], alpha=0.4, markersize=4)
     axes.plot(
         range(len(groups)),
@@ -112,6 +114,7 @@ def _against(axes: Axes, sweep: Sweep) -> None:
         label="mean",
     )
     shown = [str(next(iter(sweep.points[group[0]].settings.values()), "")) for group in groups]
+
     axes.set_xticks(range(len(groups)), [plain(text) for text in shown])
     axes.set_xlabel(key)
     axes.set_ylabel(sweep.by.replace("_", " "))
@@ -130,6 +133,7 @@ def _map(figure: Figure, axes: Axes, sweep: Sweep) -> None:
     bright_is_good = "viridis_r"
     if higher_is_better(sweep.by):
         best, bright_is_good = np.fmax, "viridis"
+
     table = np.full((len(names[down]), len(names[across])), np.nan)
     for group in sweep.groups:
         settings = sweep.points[group[0]].settings

@@ -55,6 +55,7 @@ def row_of(run: Run) -> dict[str, Any]:
 def _curve(run: Run) -> dict[str, list[float | None]]:
     """At most so many measurements, the first and the last among them."""
     rows = run.history.rows
+    # every step-th, and in any case the end, which tables show
     step = max(1, math.ceil(len(rows) / POINTS))
     shown = [*rows[:-1:step], rows[-1]]
     return {name: [_plain(getattr(row, name)) for row in shown] for name in DRAWN}
@@ -62,6 +63,7 @@ def _curve(run: Run) -> dict[str, list[float | None]]:
 
 def _plain(value: Any) -> Any:
     """A number or text that JSON has."""
+    # of numpy, which JSON does not know
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):

@@ -84,13 +84,16 @@ class FederationEngine(Engine):
 
     def run(self, pausing: bool = False) -> Iterator[Progress | None]:
         self._start_nodes()
+        timeout = None
+        if pausing:
+            timeout = PAUSE_SECONDS
         while True:
             with self._changed:
                 self._changed.wait_for(
-                    lambda: self._observed is not None or not self._running,
-                    PAUSE_SECONDS if pausing else None,
+                    lambda: self._observed is not None or not self._running, timeout
                 )
                 observed, over = self._observed, not self._running
+
             if observed is not None:
                 self._add_up()
                 yield observed
@@ -123,11 +126,13 @@ class FederationEngine(Engine):
                 self._changed.wait_for(lambda: self._observed is not None or not self._running)
             if self._observed is not None and self._observed.parameters is not None:
                 return list(self._observed.parameters)
+
         clients: list[Any] = [self.nodes[name].party for name in self._names]
-        server = self.nodes[SERVER_NAME].party if SERVER_NAME in self.nodes else None
-        return replace(
-            self.nodes[self._names[0]].role.parties, clients=clients, server=server
-        ).parameters()
+        server = None
+        if SERVER_NAME in self.nodes:
+            server = self.nodes[SERVER_NAME].party
+        parties = self.nodes[self._names[0]].role.parties
+        return replace(parties, clients=clients, server=server).parameters()
 
     def snapshot(self) -> Snapshot:
         """The folder of the journals, from which ``resume`` continues after ``stop``."""
@@ -138,6 +143,7 @@ class FederationEngine(Engine):
 
     def stop(self) -> None:
         with self._changed:
+            # parties that are ending tell each other: they are left to it
             ending = self._limit_reached
             self._leaving = self._leaving or not ending
             self._observed, self._due, self._released = None, math.inf, sys.maxsize
@@ -146,6 +152,7 @@ class FederationEngine(Engine):
             for node in self.nodes.values():
                 node.loop.stop()
         for thread in self._threads:
+            # the end is gossiped: parties learn of it one after the other
             thread.join(END_SECONDS)
         if any(thread.is_alive() for thread in self._threads):
             for node in self.nodes.values():
@@ -163,6 +170,7 @@ class FederationEngine(Engine):
     def _start_nodes(self) -> None:
         try:
             for name, bundle in self.bundles.items():
+                # real journals, in a folder for each party, as on hosts of their own
                 node = Node(bundle, self.folder / name, self.participant(bundle), None)
                 node.report = partial(self._report, node.number)
                 self.nodes[name] = node
@@ -170,6 +178,7 @@ class FederationEngine(Engine):
             for node in self.nodes.values():
                 node.close()
             raise
+
         self._running = len(self.nodes)
         self._threads = [
             Thread(target=self._run_node, args=(node,), daemon=True) for node in self.nodes.values()
@@ -208,6 +217,7 @@ class FederationEngine(Engine):
         with self._changed:
             if status is not None:
                 self._limit_reached = True
+            # each iteration is observed once, also if a party reports it again after a restart
             if hop >= self._due and hop > self._released:
                 progress = self._monitor.collect(Message(number, MONITOR, payload))
                 if progress is not None:
@@ -235,7 +245,9 @@ class FederationEngine(Engine):
         """Collect ledgers and status after all parties have exited."""
         self._add_up()
         found = {status for status in self.statuses.values() if status is not None}
-        self.status = found.pop() if len(found) == 1 else None
+        self.status = None
+        if len(found) == 1:  # parties that disagree have no status
+            self.status = found.pop()
 
 
 def _progress(report: Any) -> Progress:

@@ -193,6 +193,8 @@ class LoneGuarantee:
     def constant(self) -> float:
         """C of the bound C/r."""
         # tau = 0: one client, visited all the time
+        # The Q updates at each of the tau hops until the walk has mixed, without the one that is
+        # looked at.
         waits = max(self.local_updates * self.mixing_time - 1, 0)
         return (self.omega_1 * waits**2 + self.omega_2) * self.delta
 

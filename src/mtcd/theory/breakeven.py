@@ -110,6 +110,7 @@ class Comparison:
 
 
 def _per_saved(hops: float, saved: float) -> float:
+    # No message to the server is saved: no ratio of prices makes up for the hops.
     if saved <= 0:
         return inf
 

@@ -68,6 +68,7 @@ def listeners_of(training: Training, parties: Parties, ledger: Ledger) -> dict[s
     """The listeners of a training, by the names of their attachments."""
     found = {}
     for name, home in features.parts("mtcd.listeners").items():
+        # Loaded here, at a training, and not with the package: a feature may need much.
         make = cast(Any, features.load(home))
         found[name] = make(training, parties, ledger)
 
@@ -90,6 +91,7 @@ def with_ended(run: Run, data: Any) -> Run:
         if attachment is not None:
             found[name] = attachment
 
+    # The same object where nothing was added, as most runs have nothing.
     if not found:
         return run
     return replace(run, attachments={**run.attachments, **found})
@@ -105,6 +107,7 @@ def read_attachments(folder: Path) -> Mapping[str, Attachment]:
     found = {}
     for name, home in features.parts("mtcd.attachments").items():
         kind = cast(type[Attachment], features.load(home))
+        # By the file, not by what run.json says: a feature that was installed later finds nothing.
         if (folder / kind.file).is_file():
             found[name] = kind.read(folder / kind.file)
 

@@ -61,13 +61,11 @@ class Checkpoints:
         spacing: Spacing,
     ) -> None:
         check_writable(folder)
-        self.path, self.resumes, self.facts, self.form, self.spacing = (
-            folder / form.name,
-            resumes,
-            facts,
-            form,
-            spacing,
-        )
+        self.path = folder / form.name
+        self.resumes = resumes
+        self.facts = facts
+        self.form = form
+        self.spacing = spacing
         self._due = 0.0
 
     def write(self, observer: Observer, last: bool = False) -> None:
@@ -77,6 +75,7 @@ class Checkpoints:
         The checkpoint of the ``last`` measurement is always written.
         """
         began = perf_counter()
+        # Rare on purpose: writing takes time in which nothing is trained.
         if began < self._due and not last:
             return
         state, followed = observer.engine.snapshot(), observer.watcher.state()
@@ -90,19 +89,23 @@ class Checkpoints:
         }
         self.form.write(self.path, facts, {**state.tensors, **followed.tensors})
         now = perf_counter()
+        # Counted from the end of the writing: a slow disk gets fewer checkpoints, not all of the
+        # time.
         self._due = now + max(self.spacing.seconds, self.spacing.times * (now - began))
 
     def restore(self, observer: Observer) -> None:
         """Have engine and observer continue from the file, if it is of the same training."""
         facts, tensors = self.form.read(self.path)
+        # Compared by name, so that the error can say which setting has changed.
         for name, value in self.facts.items():
             if facts.get(name) != value:
                 raise MtcdError(
                     f"The checkpoint {self.path} is of another training: its {name} was "
-                    f"{facts.get(name)!r}, "
-                    f"now it is {value!r}. Give the same settings, or start without resume in "
-                    f"another folder."
+                    f"{facts.get(name)!r}, now it is {value!r}. Give the same settings, or start "
+                    "without resume in another folder."
                 )
+
+        # the engine before the observer, whose ledger is that of the engine
         observer.engine.resume(Snapshot(facts["parties"], tensors))
         observer.watcher.restore(Snapshot(facts, tensors))
         for name, listener in observer.engine.listeners.items():

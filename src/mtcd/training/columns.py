@@ -23,9 +23,10 @@ def higher_is_better(column: str) -> bool:
     # asked at every measurement, and looking for metrics in plugins takes a while
     if column in PLAIN:
         return False
-    name = next(
-        (column.removeprefix(f"{part}_") for part in PARTS if column.startswith(f"{part}_")), column
-    )
+    name = column
+    part, _, metric = column.partition("_")
+    if part in PARTS and metric:
+        name = metric
     return name in METRICS and METRICS[name].higher_is_better
 
 
@@ -41,7 +42,9 @@ class Best:
         """Whether this value is an improvement; it is the best then."""
         best = self.value
         if best is not None:
-            gained = value - best if self.higher else best - value
+            gained = best - value
+            if self.higher:
+                gained = value - best
             if not gained > self.by * abs(best):  # of NaN nothing is larger
                 return False
 
@@ -51,7 +54,9 @@ class Best:
 
 def check_column(column: str, rows: int, row: Measurement) -> None:
     """Reject a column that the first measurement does not have."""
+    # At the first measurement: a wrong name ends the training at once, not after hours of patience.
     if rows == 0 and value_of(row, column) is None:
+        # seconds are left out: what depends on the clock should decide nothing
         known = ", ".join(sorted({*numbers(row)} - {"seconds"}))
         raise ConfigError(
             f"There is no column {column!r} in the history of this training. It has {known}."
@@ -62,4 +67,5 @@ def has_begun(first: Measurement, row: Measurement) -> bool:
     """Whether the model has changed since the first measurement: parties with trees measure their
     gains before they grow the first tree, and rules that end a training must not end it there.
     """
+    # Few hops are enough to measure all gains; beyond them a model that stays as it is has stopped.
     return row.iteration >= MOST_MEASURED or row.objective != first.objective

@@ -34,15 +34,16 @@ class Divergence:
 
     def on_the_way(self, objective: float) -> bool:
         """Whether the training has diverged before its end."""
+        # a model of noisy gradients is kept, whatever f is
         if math.isinf(self.worst_end):
             return not math.isfinite(objective)
+        # Written so that NaN counts as diverged: no comparison with it holds.
         return not objective <= self._times(HOPELESS) or not math.isfinite(objective)
 
     def at_the_end(self, objective: float) -> bool:
         """Whether a training that ends with this objective has diverged."""
-        return self.on_the_way(objective) or objective > self._times(
-            self.worst_end
-        ) + ROUNDING * abs(self.start)
+        most = self._times(self.worst_end) + ROUNDING * abs(self.start)
+        return self.on_the_way(objective) or objective > most
 
     def _times(self, factor: float) -> float:
         """A multiple of the start, which may be negative with custom losses."""
@@ -59,6 +60,7 @@ def allowing(worst_end: float, start: float, end: float) -> float:
     above = end - start
     if above <= 0:
         return worst_end
+    # No multiple of 0 is above it: any end is allowed.
     if not start:
         return math.inf
     return worst_end * (1.0 + above / abs(start))
@@ -82,4 +84,6 @@ def worst_end_of(method: Method, linear: bool) -> float:
     """
     if method.conditions.noisy:
         return math.inf
-    return WORST_END if linear and method.batch is None else WORST_NOISY_END
+    if linear and method.batch is None:
+        return WORST_END
+    return WORST_NOISY_END

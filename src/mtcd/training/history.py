@@ -85,6 +85,7 @@ class Measurement:
         """One flat row, as in history.csv."""
         row: dict[str, Any] = {name: getattr(self, name) for name in PLAIN}
         for what in ("messages", "floats"):
+            # flat columns, which any program reads
             row |= {f"{what}_{link}": getattr(self, what)[link] for link in LINKS}
         row |= {"seconds": self.seconds} | {name: getattr(self, name) for name in LEARNT}
         return row | dict(self.metrics)
@@ -93,19 +94,22 @@ class Measurement:
     def from_row(row: dict[str, str]) -> Measurement:
         """The inverse of ``row``, from text; older files have no columns about learning, or no
         metrics."""
+        # whole numbers stay exact, as floats would not beyond 2^53
         messages = {link: int(row[f"messages_{link}"]) for link in LINKS}
         floats = {link: int(row[f"floats_{link}"]) for link in LINKS}
+        known = {name: float(row[name]) for name in ("gap", *LEARNT) if row.get(name)}
+        gap = known.pop("gap", None)
         return Measurement(
             int(row["iteration"]),
             int(row["hops"]),
             int(row["syncs"]),
             float(row["objective"]),
-            float(row["gap"]) if row["gap"] else None,
+            gap,
             float(row["cost"]),
             messages,
             floats,
             float(row["seconds"]),
-            **{name: float(row[name]) if row.get(name) else None for name in LEARNT},
+            **known,
             metrics=_metrics(row),
         )
 
@@ -113,12 +117,12 @@ class Measurement:
 def _metrics(row: Mapping[str, str]) -> dict[str, float]:
     """The metrics of a row. The accuracy on test samples is one of them if that on training samples
     is."""
-    others = () if row.get("train_accuracy") else LEARNT
     found = {}
     for name, value in row.items():
-        if name.partition("_")[0] in PARTS and name not in others and value:
+        if name.partition("_")[0] in PARTS and value:
             found[name] = float(value)
-
+    if "train_accuracy" not in found:
+        found.pop("test_accuracy", None)  # it is the column of that name, as of split networks
     return found
 
 
@@ -150,7 +154,9 @@ class History:
         if not self.rows:
             return "History(no measurements)"
         first, last = self.rows[0], self.rows[-1]
-        gap = "" if last.gap is None else f", gap {last.gap:.3g}"
+        gap = ""
+        if last.gap is not None:
+            gap = f", gap {last.gap:.3g}"
         return (
             f"History({len(self.rows):,} measurements, to iteration {last.iteration:,}: "
             f"objective {first.objective:.6g} to {last.objective:.6g}{gap})"
@@ -169,6 +175,7 @@ class History:
 
     def __getitem__(self, column: str) -> Array:
         rows = self.to_rows()
+        # Without rows no column is known to be wrong.
         if rows and column not in rows.columns:
             raise KeyError(column)
         # a metric is not in every row; None becomes NaN

@@ -62,6 +62,7 @@ class Request:
     def connected(self) -> AbstractContextManager[object]:
         """The context of the engine, where its processes have to read the data before the training
         begins."""
+        # Only where the data is elsewhere: otherwise the engine starts when it is needed.
         if self.engine is not None and isinstance(self.data, BlockSources):
             return self.engine.connected()
         return nullcontext()
@@ -70,6 +71,7 @@ class Request:
         """Reject arguments that this kind of model does not have."""
         for name in names:
             given = getattr(self, name)
+            # False is a switch that was left off, and 0 is not: a seed may be it.
             if given is not None and given is not False:
                 raise ConfigError(f"{name} {why}")
 
@@ -126,28 +128,35 @@ def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
     if asked.method is not None and not isinstance(asked.method, Method):
         raise ConfigError(
             "method must be MTCD(...), STCD(...), SVFL(...), DCPA(...) or TreeCG(), or left out, "
-            "but is "
-            f"{asked.method!r}."
+            f"but is {asked.method!r}."
         )
-    model = default_model() if asked.model is None else asked.model
+    model = asked.model
+    if model is None:
+        model = default_model()
     kind = kind_of(model)
     data = asked.data
     _check(asked.privacy, Privacy)
+    # labels are released in this process, before anybody else sees them
     here = asked.engine is None or asked.privacy.labels is not None
     if isinstance(data, BlockSources) and (here or not kind.reads_sources):
         data = data.read()
 
+    # After reading: sources have become data by now.
     _check(data, VerticalData, VerticalDataset, BlockSources)
     _check(asked.stop or Stop(gap=1), Stop)
     _check(asked.costs, Costs)
     check_whole("seed", asked.seed, least=0)
+    # before the method: its default depends on whether the network is connected
     network = as_network(asked.network, data.clients, asked.seed)
 
     method = asked.method
+    # After the network: which method is the default depends on whether it is connected.
     if method is None:
         method = default_method(kind, model, network.connected, asked.privacy)
     method = with_privacy(method, asked.privacy, split=not kind.linear)
-    notes = () if asked.method is not None else (default_note(method, network.connected),)
+    notes: tuple[str, ...] = ()
+    if asked.method is None:
+        notes = (default_note(method, network.connected),)
 
     if asked.engine is not None and not isinstance(asked.engine, EngineSettings):
         raise ConfigError(
@@ -155,11 +164,15 @@ def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
         )
     if asked.resume and asked.checkpoint is None:
         raise ConfigError("resume needs checkpoint: the folder of the training to go on with.")
+
+    # the last thing before the kind checks: releasing labels may spend some of their privacy
     data = released(data, asked.privacy.labels, asked.checkpoint)
     model = with_noise(model, asked.privacy.labels)
     asked = replace(asked, data=data, model=model, network=network, method=method)
+    # With the labels as they are used, and with the method that trains.
     kind.check(asked)
 
+    # after the method is known: a default limit is in its iterations
     stop = asked.stop or kind.default_stop(method)
     stop.check(method, network, asked.costs)
     return replace(asked, stop=stop), kind, notes
@@ -177,6 +190,7 @@ def as_network(network: GivenNetwork, clients: tuple[str, ...], seed: int) -> Ne
     if isinstance(network, str):
         return make_network(network, clients, seed=seed)
     if isinstance(network, Network):
+        # In the same order: clients are numbers from here on.
         if network.clients != clients:
             raise ConfigError(
                 "The network and the data do not have the same clients in the same order."

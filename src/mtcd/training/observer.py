@@ -113,9 +113,12 @@ class Observer:
     def resume(self, rows: Sequence[Measurement], ledger: Ledger) -> None:
         """Continue an earlier training with these measurements and this ledger."""
         self.rows[:] = rows
+        # In place: parties and engine hold this ledger.
         for name, value in ledger.to_dict().items():
             setattr(self.engine.ledger, name, value)
+        # The clock goes on from there, so that a limit on seconds counts both parts.
         self.clock.add(rows[-1].seconds)
+        # Or metrics would be due again at once, and the history differ from one without a break.
         self._metrics_at = max((row.iteration for row in rows if row.metrics), default=None)
         self._syncs = rows[-1].syncs
 
@@ -124,6 +127,7 @@ class Observer:
         try:
             status = self.advance(stop, watch)
         except KeyboardInterrupt:
+            # Before the first measurement there is nothing to keep: the interrupt goes on.
             if self._latest is None or not self.rows:
                 raise
             return self._interrupted(self._latest)
@@ -141,15 +145,19 @@ class Observer:
         """
         limit = self._last_iteration(stop)
         if self._observations is None and self.rows:  # it continues an earlier training
+            # Where the earlier training would have measured next, so that both have the same
+            # history.
             self._due = self._next(self.rows[-1].iteration, stop)
         self._due = min(self._due, limit)
         if self.rows:
+            # Asked before anything runs: one more hop would be another model.
             ended = self._ended(stop)
             if ended is not None:  # the training that it continues had ended
                 return ended
         if self.watcher.stopped is not None:
             return STOPPED
 
+        # one iterator for all calls: the engine goes on where it stopped
         if self._observations is None:
             self._observations = self.engine.run(self.pausing)
 
@@ -157,7 +165,10 @@ class Observer:
         # next measurement without making any
         wants_syncs = self.watcher.wants_syncs
         often = stop.seconds is not None or stop.cost is not None or wants_syncs
-        self.engine.skip_to(0 if often else self._due)
+        if often:
+            self.engine.skip_to(0)
+        else:
+            self.engine.skip_to(self._due)
         # overflows are detected by measurements
         with np.errstate(all="ignore"), self.clock.running():
             for progress in self._observations:
@@ -183,7 +194,9 @@ class Observer:
 
     def _last_iteration(self, stop: Stop) -> float:
         """The iteration at which a limit ends the training, whatever is measured."""
+        # without an epoch there is no limit on epochs: stop.epoch() would have made one
         epoch = self.pace.epoch or math.inf
+        # Whichever comes first; neither may be set.
         return min(stop.iterations or math.inf, (stop.epochs or math.inf) * epoch)
 
     def _ended_by_parties(self, status: str) -> str:
@@ -200,6 +213,8 @@ class Observer:
     def _interrupted(self, progress: Progress) -> str:
         """Measure the model that the clients hold after an interrupt."""
         with self.clock.paused():
+            # The clients may be anywhere in an iteration: what they hold is measured, not what was
+            # reported.
             held = self._held()
             if self._rule().at_the_end(held.objective):
                 return DIVERGED
@@ -220,12 +235,15 @@ class Observer:
         with self.clock.paused():
             score = self._score(progress)
             row = self._row(progress, score)
+            # A limit that is reached here goes first: at the end another rule decides on
+            # divergence.
             diverged = not stop.reached(row) and self._is_hopeless(score.objective)
 
             # not a measurement; at the end, there is no model
             if not math.isfinite(score.objective):
-                ends_here = diverged or stop.reached(row) or not self.rows
-                return DIVERGED if ends_here else None
+                if diverged or stop.reached(row) or not self.rows:
+                    return DIVERGED
+                return None  # a split network goes on: the loss of its epochs decides
             if diverged:
                 self.rows.append(row)
                 return DIVERGED
@@ -242,6 +260,7 @@ class Observer:
                 status = self._ended(stop) or self._stopped(progress)
                 last = status is not None
             finally:  # after the watcher, whose state is kept too; also if one fails
+                # Kept even if the watcher fails: the training can then go on from here.
                 if self.keep is not None:
                     self.keep(self, last)
             if watch is not None:
@@ -250,6 +269,7 @@ class Observer:
 
     def _sync(self, progress: Progress, stop: Stop) -> None:
         """Tell the watcher of a sync. A training that it ends is measured once more."""
+        # A sync may be reported several times; the watcher hears of each once.
         if progress.t > self._syncs and self.rows:
             self._syncs = progress.t
             with self.clock.paused():
@@ -258,6 +278,7 @@ class Observer:
                     lambda: self._model_row(progress), fraction, self.engine.parameters
                 )
             if self.watcher.stopped is not None:
+                # the next message is measured, whatever was due
                 self._due = progress.hop
 
     def _stopped(self, progress: Progress) -> str | None:
@@ -267,11 +288,14 @@ class Observer:
             return None
         if progress.aggregate is not None:
             self.rows[-1] = self._model_row(progress)
-        return DIVERGED if self._rule().at_the_end(self.rows[-1].objective) else STOPPED
+        if self._rule().at_the_end(self.rows[-1].objective):
+            return DIVERGED
+        return STOPPED
 
     def _next(self, iteration: int, stop: Stop) -> float:
         """The iteration of the next measurement."""
         usual = self.pace.next(iteration, stop.nearly(self.rows[-1]))
+        # Plateaus are compared at fixed iterations, which must be measured whatever the pace.
         return min(usual, stop.next_window(iteration, self.pace.epoch))
 
     def _on_plateau(
@@ -281,7 +305,10 @@ class Observer:
         rule, epoch, ledger = stop.plateau, self.pace.epoch, self.engine.ledger
         if not isinstance(rule, Plateau) or epoch is None:
             return None
-        if ledger.unchanged and not has_begun(self.rows[0] if self.rows else row, row):
+        first = row
+        if self.rows:
+            first = self.rows[0]
+        if ledger.unchanged and not has_begun(first, row):
             return None
         if self._plateau is None or self._plateau.settings != rule:
             # the first, or that of another call of ``advance``
@@ -290,15 +317,15 @@ class Observer:
 
     def _ended(self, stop: Stop) -> str | None:
         """The status, if the last measurement ended the training."""
-        now = self.rows[-1].objective
-        row, earlier = self.rows[-1], self.rows[:-1]
+        *earlier, row = self.rows
         status = stop.reached(row) or self._on_plateau(stop, earlier, row)
-        if status and self._rule().at_the_end(now):
-            return DIVERGED
+        if status and self._rule().at_the_end(row.objective):
+            return DIVERGED  # a model that is worse than none is not one to keep
         return status
 
     def _is_hopeless(self, objective: float) -> bool:
         """Whether the training has diverged."""
+        # A split network is judged by its batches: f on all samples takes long.
         seen = self.engine.epoch_loss()
         if seen is None:
             return self._rule(objective).on_the_way(objective)
@@ -307,18 +334,21 @@ class Observer:
     def _rule(self, start: float = math.nan) -> Divergence:
         """Set up the divergence rule with the first measurement; ``start`` is it, if this is the
         first."""
-        first = self.rows[0].objective if self.rows else start
-        return Divergence(first, self.worst_end)
+        if self.rows:
+            start = self.rows[0].objective
+        return Divergence(start, self.worst_end)
 
     def _score(self, progress: Progress) -> Score:
-        if progress.aggregate is not None:
-            objective = self.problem.read_off(progress.aggregate, progress.penalty)
-            if not self._metrics_due(progress) or not math.isfinite(objective):
-                return Score(objective)
-            self._metrics_at = progress.hop
-            metrics = self.problem.metrics(progress.aggregate, self.engine.parameters)
-            return Score(objective, None, metrics.get("test_accuracy"), metrics)
-        return self._held()
+        if progress.aggregate is None:
+            return self._held()
+
+        # the token is enough to know f: no party has to be asked
+        objective = self.problem.read_off(progress.aggregate, progress.penalty)
+        if not self._metrics_due(progress) or not math.isfinite(objective):
+            return Score(objective)
+        self._metrics_at = progress.hop
+        metrics = self.problem.metrics(progress.aggregate, self.engine.parameters)
+        return Score(objective, None, metrics.get("test_accuracy"), metrics)
 
     def _metrics_due(self, progress: Progress) -> bool:
         """Whether it is time for metrics: a rule that depends on the iterations alone, so that
@@ -338,30 +368,33 @@ class Observer:
         """The score of the model that the parties hold; an error if it is better than the
         optimum."""
         score = self.problem.score(self.engine.parameters())
+        # f* was computed before; without it, or of a model that diverges, nothing can be compared.
         if self.best is None or not math.isfinite(score.objective):
             return score
+        # a gap below 0 would be reported as convergence, to nothing
         if score.objective < self.best - BELOW_OPTIMUM * max(1.0, abs(self.best)):
             raise MtcdError(
                 f"The model has an objective of {score.objective:.9g}, which is below the optimum "
-                f"of {self.best:.9g} "
-                "that was computed from the derivatives of the loss. So the value of the loss does "
-                "not belong to its "
-                "gradient and hessian_product: correct the loss, or stop at a number of iterations "
-                "instead of a gap."
+                f"of {self.best:.9g} that was computed from the derivatives of the loss. So the "
+                "value of the loss does not belong to its gradient and hessian_product: correct "
+                "the loss, or stop at a number of iterations instead of a gap."
             )
         return score
 
     def _seconds(self) -> float:
         """The time spent training, in the simulation if it is one."""
+        # simulated time is the engine's to know
         if self.engine.seconds is not None:
             return self.engine.seconds
         return self.clock.seconds()
 
     def _row(self, progress: Progress, score: Score) -> Measurement:
         account, ledger = self.costs.account, self.engine.ledger
-        gap = None
+        gap, epoch = None, None
         if self.best is not None:
             gap = (score.objective - self.best) / abs(self.best)
+        if self.pace.epoch is not None:
+            epoch = progress.hop / self.pace.epoch
 
         return Measurement(
             iteration=progress.hop,
@@ -373,7 +406,7 @@ class Observer:
             messages=ledger.messages(account),
             floats=ledger.floats(account),
             seconds=self._seconds(),
-            epoch=None if self.pace.epoch is None else progress.hop / self.pace.epoch,
+            epoch=epoch,
             accuracy=score.accuracy,
             test_accuracy=score.test_accuracy,
             metrics=dict(score.metrics),
@@ -421,19 +454,19 @@ def sentence(status: str, last: Measurement, stopped: str | None = None) -> str:
     """A sentence on the end of a training that did not diverge; ``stopped``: by which callback, and
     why."""
     epochs = ""
-    if last.epoch is not None:
-        epochs = f" ({last.epoch:g} epoch{'' if last.epoch == 1 else 's'})"
+    if last.epoch == 1:
+        epochs = " (1 epoch)"
+    elif last.epoch is not None:
+        epochs = f" ({last.epoch:g} epochs)"
 
     at = (
         f"after {last.iteration} iterations{epochs} and {last.syncs} syncs, at a communication cost "
         f"of {last.cost:.6g}"
     )
-    if status == "converged":
-        return f"Reached the gap asked for {at}."
-    if status == INTERRUPTED:
-        return f"Interrupted {at}; the model is the one the clients held then."
-    if status == PLATEAU:
-        return f"Stopped on a plateau {at}."
-    if status == STOPPED:
-        return f"Stopped {at}, by {stopped}."
-    return f"Stopped at the limit of {status} {at}."
+    ends = {
+        "converged": f"Reached the gap asked for {at}.",
+        INTERRUPTED: f"Interrupted {at}; the model is the one the clients held then.",
+        PLATEAU: f"Stopped on a plateau {at}.",
+        STOPPED: f"Stopped {at}, by {stopped}.",
+    }
+    return ends.get(status, f"Stopped at the limit of {status} {at}.")

@@ -40,8 +40,10 @@ class Growing(Pace):
         self.spacing = spacing
 
     def next(self, iteration: int, near: bool) -> float:
-        # close to the gap, look more often: the run ends at the first measurement below it
-        spacing = 1.0 + (self.spacing - 1.0) / 10 if near else self.spacing
+        spacing = self.spacing
+        if near:
+            # close to the gap, look more often: the run ends at the first measurement below it
+            spacing = 1.0 + (self.spacing - 1.0) / 10
         return max(iteration + 1, math.ceil(iteration * spacing))
 
 

@@ -57,6 +57,7 @@ class Plateau:
 
     def is_due(self, seen: Windows | None, iteration: int, epoch: int) -> bool:
         """Whether a window has ended at this iteration, or since the last one that was seen."""
+        # Since the last one that was seen: a lone token may have been elsewhere at its end.
         return seen is None or iteration // (self.patience * epoch) > seen.ended
 
     def end_window(
@@ -64,7 +65,9 @@ class Plateau:
     ) -> tuple[Windows, bool]:
         """What to remember after this value at the end of a window, and whether the plateau is
         reached."""
-        before = None if seen is None else seen.best
+        before = None
+        if seen is not None:
+            before = seen.best
         best = Best(self.on, self.min_improvement, before)
         improved = best.improves(value)
         assert best.value is not None
@@ -88,7 +91,9 @@ class PlateauRule:
 
     def __init__(self, rule: Plateau, epoch: int, start: float | None = None) -> None:
         self.rule, self.epoch = rule, epoch
-        self._first = None if start is None else Windows(0, start)
+        self._first: Windows | None = None
+        if start is not None:
+            self._first = Windows(0, start)
 
     def next_check(self, iteration: int) -> float:
         """The end of the current window."""
@@ -99,12 +104,15 @@ class PlateauRule:
         seen = now.keeper.slots.get(WINDOWS.name, self._first)
         if not self.rule.is_due(seen, now.iteration, self.epoch):
             return None
+        # Not known at this moment, such as a metric: the window ends at the next that is.
         value = now.value(self.rule.on)
         if value is None:
             return None
         windows, ended = self.rule.end_window(seen, now.iteration, value, self.epoch)
         now.keeper.put(WINDOWS.name, windows)
-        return PLATEAU if ended else None
+        if ended:
+            return PLATEAU
+        return None
 
 
 class PlateauHistory:
@@ -121,9 +129,11 @@ class PlateauHistory:
         """The status, if this measurement, after the earlier ones, ends a window without an
         improvement."""
         check_column(self.settings.on, len(earlier), row)
+        # rows of a training that is resumed, or those since the last call
         for one in earlier[self._counted :]:
             self._rule.reached(moment_of(one, self._kept))
         self._counted = len(earlier)
+        # On a copy of what is kept: this measurement may be taken back, or asked about again.
         return self._rule.reached(moment_of(row, Kept(self._kept.slots)))
 
 

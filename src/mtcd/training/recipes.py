@@ -61,6 +61,7 @@ class BlockShare:
 
     def aggregate(self, parameters: Mapping[int, Any]) -> Any:
         """The sum of the representations of the clients here."""
+        # Only those here: the engine adds up what all processes find.
         return sum(self.problem.client(k).represent(theta) for k, theta in parameters.items())
 
 
@@ -72,10 +73,12 @@ class BlockRecipe(MethodRecipe):
 
     def weights(self) -> Sequence[int]:
         """The number of columns of each client."""
+        # At least 1: a client without columns is visited, too.
         return [max(1, block.shape[1]) for block in self.problem.blocks]
 
     def share(self, clients: Sequence[int]) -> BlockShare:
         """The parties with the blocks of these clients."""
         own = self.problem.with_blocks({k: self.problem.blocks[k] for k in clients})
+        # Sizes of all blocks, from the whole problem: a share has only its own.
         method = self.method.conditions.with_sizes(self.method, self.problem)
         return BlockShare(method, replace(self.network), self.seed, own)

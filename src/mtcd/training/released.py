@@ -35,11 +35,20 @@ def released(data: Any, privacy: LabelPrivacy | None, folder: str | Path | None 
     if privacy is None:
         return data
 
+    table, kept_in = None, None
+    if isinstance(data, VerticalData):
+        table = data.label_table
+    if folder is not None:
+        kept_in = Path(folder)
+    source = LabelSource(table, kept_in)
+
+    # in one draw for training and test samples: each label is released once
     test: Any = data.test
-    labels = data.labels if test is None else np.concatenate([data.labels, test.labels])
-    table = data.label_table if isinstance(data, VerticalData) else None
-    source = LabelSource(table, None if folder is None else Path(folder))
+    labels = data.labels
+    if test is not None:
+        labels = np.concatenate([labels, test.labels])
     drawn = privacy.released(labels, source)
+
     training = with_labels(data, drawn[: data.samples])
     if test is not None:
         training = replace(training, test=_held_out(test, drawn[data.samples :], training))
@@ -57,12 +66,16 @@ def with_labels(data: Any, labels: Labels) -> Any:
         return replace(data, labels=labels, true_labels=data.labels, test=None)
 
     changed = replace(data, labels=labels, true_labels=data.labels, test=None)
-    return changed if data.raw is None else changed.take(np.arange(data.samples))
+    if data.raw is None:
+        return changed
+    return changed.take(np.arange(data.samples))  # prepared anew, by the labels that may be seen
 
 
 def _held_out(test: Any, labels: Labels, training: Any) -> Any:
     """The test samples with other labels, prepared as the training samples are."""
     changed = replace(test, labels=labels, true_labels=test.labels)
+    # nothing was prepared that could depend on labels
     if isinstance(changed, VerticalDataset) or changed.raw is None:
         return changed
+    # As the training samples are: a step that was fitted on them stays as it was.
     return changed.take(np.arange(changed.samples), like=training)

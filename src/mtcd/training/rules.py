@@ -81,12 +81,16 @@ class Limit:
 
     def next_check(self, iteration: int) -> float:
         """At the limit, if it is one on iterations."""
-        return self.most if self.column == "iteration" else math.inf
+        if self.column != "iteration":
+            return math.inf
+        return self.most
 
     def reached(self, now: TrainingFacts) -> str | None:
         """The status, at and after the limit."""
         value = now.value(self.column)
-        return None if value is None or value < self.most else self.status
+        if value is None or value < self.most:
+            return None
+        return self.status
 
 
 @dataclass(frozen=True)
@@ -103,4 +107,6 @@ class Gap:
     def reached(self, now: TrainingFacts) -> str | None:
         """'converged', within the gap."""
         gap = now.value("gap")
-        return None if gap is None or gap > self.gap else "converged"
+        if gap is None or gap > self.gap:
+            return None
+        return "converged"

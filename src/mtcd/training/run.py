@@ -81,18 +81,21 @@ class Run:
 
     def __repr__(self) -> str:
         last = self.final
-        gap = "" if last.gap is None else f", gap={last.gap:.3g}"
-        stepsize = "" if self.stepsize is None else f", stepsize={self.stepsize:.4g}"
+        gap, stepsize = "", ""
+        if last.gap is not None:
+            gap = f", gap={last.gap:.3g}"
+        if self.stepsize is not None:
+            stepsize = f", stepsize={self.stepsize:.4g}"
         return (
             f"Run(status={self.status!r}, method={self.method!r}{stepsize},\n"
             f"    objective={last.objective:.6g}{gap}, iterations={last.iteration}, "
-            f"cost={last.cost:.6g}, "
-            f"seconds={last.seconds:.3g},\n"
+            f"cost={last.cost:.6g}, seconds={last.seconds:.3g},\n"
             f"{_metrics_line(last)}    model={self.model!r})"
         )
 
     def __getattr__(self, name: str) -> Any:
         """An attachment, a function of runs that a feature brings, or a part of the model."""
+        # Features first: a part of a model must not hide a function that they promise.
         home = features.parts("mtcd.run").get(name)
         if home is not None:
             return partial(cast(Callable[..., Any], features.load(home)), self)
@@ -100,13 +103,15 @@ class Run:
             return self.attachments.get(name)
         if name.startswith("_"):  # Python itself asks, for instance to copy a run
             raise AttributeError(f"'Run' object has no attribute {name!r}")
+        # what is left belongs to the model: coefficients of linear ones, trees of others
         return self.trained().part(name)
 
     def __dir__(self) -> list[str]:
         """The names that ``run.`` can be followed by, for completion."""
-        of_model = () if self.model is None else self.model.offers
-        of_features = {*attachment_names(), *features.parts("mtcd.run")}
-        return sorted({*super().__dir__(), *of_features, *of_model})
+        names = {*super().__dir__(), *attachment_names(), *features.parts("mtcd.run")}
+        if self.model is not None:
+            names.update(self.model.offers)
+        return sorted(names)
 
     @property
     def final(self) -> Measurement:
@@ -169,7 +174,9 @@ class Run:
     def score(self, X: Any, y: Any = None) -> float:
         """The accuracy of classes, R2 of values, as in scikit-learn. ``X`` and ``y`` as in
         ``evaluate``."""
-        name = "accuracy" if self.classes else "r2"
+        name = "r2"
+        if self.classes:
+            name = "accuracy"
         return find_metric(name).of(self.outputs(X, y))
 
     def export_onnx(self, path: str | Path, after_preparation: bool = False) -> list[Path]:
@@ -181,13 +188,12 @@ class Run:
         what comes after it.
         """
         trained = self.trained()
+        # The file would predict from columns as given, and be wrong without a word.
         if trained.preparations is not None and not after_preparation:
             raise MtcdError(
                 "The preparation of this run's columns cannot be exported to ONNX. To export the "
-                "model that comes "
-                "after it, whose inputs are the prepared columns, ask for that: "
-                "after_preparation=True, or "
-                "--after-preparation."
+                "model that comes after it, whose inputs are the prepared columns, ask for that: "
+                "after_preparation=True, or --after-preparation."
             )
         files = trained.onnx(Path(path))
         write_all(files)
@@ -204,6 +210,7 @@ class Run:
     def summary(self) -> dict[str, Any]:
         """The outcome in plain values: what ``mtcd train --json`` prints."""
         last = self.final
+        learnt = {name: getattr(last, name) for name in LEARNT}
         return {
             "status": self.status,
             "message": self.message,
@@ -226,7 +233,7 @@ class Run:
                 "bytes": self.ledger.bytes("sent"),
             },
             "seconds": last.seconds,
-            **{name: getattr(last, name) for name in LEARNT if getattr(last, name) is not None},
+            **{name: value for name, value in learnt.items() if value is not None},
             "metrics": dict(last.metrics),
             "notes": list(self.notes),
         }
@@ -236,6 +243,7 @@ class Run:
 
         A run that was saved there before is replaced; a folder that holds other files is refused.
         """
+        # into a folder beside it, which takes its place once all files are written
         with fresh_folder(Path(folder), self.checkpoints) as writing:
             self.write(writing)
 

@@ -28,6 +28,7 @@ def write_run(run: Run, folder: Path) -> None:
     """Write the files of a run into an existing folder."""
     about: dict[str, Any] = {"format": FORMAT, "version": VERSION, **run.summary()}
     about["costs"] = run.costs.to_dict()
+    # The model says itself under which key: that is how its kind is found when it is read.
     if run.model is not None:
         about[run.model.entry] = run.model.write(folder)
     if run.model is not None and run.model.preparations is not None:
@@ -37,13 +38,14 @@ def write_run(run: Run, folder: Path) -> None:
         attachment.write(folder / attachment.file)
     run.history.write(folder / "history.csv")
     _write_json(folder / "ledger.json", run.ledger.to_dict())
-    _write_json(folder / MARKER, about)
+    _write_json(folder / MARKER, about)  # last: by this file a folder is known to be whole
 
 
 def read_run(folder: Path, model: Any, trusted: Sequence[str]) -> Run:
     """Read a run that was saved: see :meth:`mtcd.Run.load`."""
     with _complete(folder):
         about, run = read_without_model(folder)
+        # the model last: it may need modules that the user brings
         run = replace(run, model=read_trained(folder, about, model))
         if about.get("prepared"):
             return _with_preparations(run, folder / PREPARATION, trusted)
@@ -55,6 +57,7 @@ def read_without_model(folder: Path) -> tuple[dict[str, Any], Run]:
     is run."""
     with _complete(folder):
         about: dict[str, Any] = json.loads((folder / MARKER).read_text())
+        # Before anything else is read, as it may mean something else in another format.
         if about["format"] != FORMAT:
             raise MtcdError(
                 f"{folder} was written in format {about['format']}; this version reads format "
@@ -80,20 +83,20 @@ def _complete(folder: Path) -> Iterator[None]:
     if not (folder / MARKER).is_file():
         raise MtcdError(
             f"{folder} is not a complete run folder, as it has no {MARKER}: give one that mtcd "
-            f"train or run.save wrote."
+            "train or run.save wrote."
         )
     try:
         yield
     except (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
         raise MtcdError(
             f"{folder} is not a complete run folder ({type(error).__name__}: {error}): train it "
-            f"again, or take another "
-            "copy."
+            "again, or take another copy."
         ) from None
 
 
 def _with_preparations(run: Run, path: Path, trusted: Sequence[str]) -> Run:
     """The run with the preparations of its clients."""
+    # It diverged: there is no model to prepare columns for.
     if run.model is None:
         return run
     preparations = Preparations.from_json(json.loads(path.read_text()), trusted)
@@ -101,4 +104,5 @@ def _with_preparations(run: Run, path: Path, trusted: Sequence[str]) -> Run:
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
+    # Without NaN, which is no JSON: a gap that is not known is null.
     path.write_text(json.dumps(content, indent=1, allow_nan=False, default=plain) + "\n")

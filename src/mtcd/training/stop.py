@@ -61,24 +61,17 @@ class Stop:
     plateau: Plateau | Mapping[str, Any] | float | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.plateau, Mapping):
-            known = [field.name for field in fields(Plateau)]
-            if unknown := [name for name in self.plateau if name not in known]:
-                raise ConfigError(
-                    f"stop.plateau has no key {unknown[0]!r}; "
-                    f"{did_you_mean(str(unknown[0]), known)}"
-                )
-            object.__setattr__(self, "plateau", Plateau(**self.plateau))
-        elif self.plateau is not None and not isinstance(self.plateau, Plateau):
-            check_number("stop.plateau", self.plateau)
-            object.__setattr__(self, "plateau", Plateau(min_improvement=float(self.plateau)))
+        # the class is frozen, but its settings may be given in several forms
+        object.__setattr__(self, "plateau", _as_plateau(self.plateau))
         limits = {name: getattr(self, name) for name in ("gap", "plateau", *MEASURED)}
+        # whole numbers: half a hop is none
         for name in ("iterations", "epochs"):
             if limits[name] is not None:
                 check_whole(f"stop.{name}", limits[name], least=0)
         for name in ("gap", "seconds", "cost"):
             if limits[name] is not None:
                 check_number(f"stop.{name}", limits[name])
+        # A training without a limit would never end.
         if all(value is None for value in limits.values()):
             raise ConfigError(
                 "stop: give at least one of gap, iterations, epochs, seconds, cost, plateau."
@@ -103,32 +96,36 @@ class Stop:
     def check(self, method: Method, network: Network, costs: Costs) -> None:
         """Reject a limit on the cost that is never reached, if it is the only limit; with noise,
         limits on f."""
-        if method.conditions.noisy and (self.gap is not None or self.plateau is not None):
-            limit = "plateau" if self.gap is None else "gap"
-            raise ConfigError(
-                f"stop.{limit}: with privacy.dp the end of a "
-                f"training must not "
-                "depend on the data. It ends after privacy.dp.tours; stop.iterations may end it "
-                "earlier."
-            )
-        others = (self.iterations, self.epochs, self.seconds)
-        alone = network.size == 1 and not method.has_server
+        # an end that depends on f tells something of the data that the budget does not count
+        if method.conditions.noisy:
+            for name, limit in (("gap", self.gap), ("plateau", self.plateau)):
+                if limit is not None:
+                    raise ConfigError(
+                        f"stop.{name}: with privacy.dp the end of a training must not depend on "
+                        "the data. It ends after privacy.dp.tours; stop.iterations may end it "
+                        "earlier."
+                    )
+
         # a hop is charged even if the token stays
-        stays = method.kind == "stcd" and costs.account == "charged"
-        if self.cost and alone and not stays and others == (None, None, None):
+        charged = method.kind == "stcd" and costs.account == "charged"
+        silent = network.size == 1 and not method.has_server and not charged
+        others = (self.iterations, self.epochs, self.seconds)
+        if self.cost and silent and others == (None, None, None):
             raise ConfigError(
                 f"stop.cost is never reached: {method.kind} with one client sends nothing. Use "
-                f"stop.iterations."
+                "stop.iterations."
             )
 
     def rules(self) -> tuple[StopRule, ...]:
         """The limits of a training that is measured, in the order in which they are asked."""
-        gap = () if self.gap is None else (Gap(self.gap),)
-        limits = [(name, column, getattr(self, name)) for name, column in MEASURED.items()]
-        return (
-            *gap,
-            *(Limit(name, column, most) for name, column, most in limits if most is not None),
-        )
+        rules: list[StopRule] = []
+        if self.gap is not None:
+            rules.append(Gap(self.gap))
+        for name, column in MEASURED.items():
+            most = getattr(self, name)
+            if most is not None:
+                rules.append(Limit(name, column, most))
+        return tuple(rules)
 
     def rules_in_iterations(
         self, epoch: int, per_sync: int, cost: float, opening_cost: float = 0.0
@@ -151,7 +148,9 @@ class Stop:
             limits.append(Limit("iterations", "iteration", self.iterations))
         if self.epochs is not None:
             limits.append(Limit("epochs", "iteration", self.epochs * epoch))
+        # a party knows no costs of others: as many iterations as the money lasts for, as planned
         if self.cost is not None and cost > 0:
+            # Whole syncs: a party cannot end between two of them.
             left = max(0.0, self.cost - opening_cost)
             limits.append(Limit("cost", "iteration", math.ceil(left / cost) * per_sync))
         if self.seconds is not None:
@@ -185,6 +184,22 @@ class Stop:
             if limit and value:
                 parts.append(value / limit)
 
+        # On a log scale: most methods lower the gap by about the same factor in the same time.
         if self.gap and now.gap and first_gap and now.gap > 0 and first_gap > self.gap:
             parts.append(math.log(first_gap / now.gap) / math.log(first_gap / self.gap))
         return min(max(parts), 1.0)
+
+
+def _as_plateau(given: Plateau | Mapping[str, Any] | float | None) -> Plateau | None:
+    """The plateau rule from what users write for it."""
+    if given is None or isinstance(given, Plateau):
+        return given
+    if not isinstance(given, Mapping):
+        check_number("stop.plateau", given)
+        return Plateau(min_improvement=float(given))
+
+    known = [field.name for field in fields(Plateau)]
+    for name in given:
+        if name not in known:
+            raise ConfigError(f"stop.plateau has no key {name!r}; {did_you_mean(str(name), known)}")
+    return Plateau(**given)

@@ -21,7 +21,7 @@ from mtcd.network.topology import Network
 from mtcd.privacy.settings import Privacy
 from mtcd.protocol.engine import Engine
 from mtcd.protocol.ledger.costs import Costs
-from mtcd.training.attachments import RunListener, listeners_of, with_ended
+from mtcd.training.attachments import Attachment, RunListener, listeners_of, with_ended
 from mtcd.training.compute import Compute
 from mtcd.training.divergence import DIVERGED
 from mtcd.training.history import History
@@ -139,10 +139,14 @@ def train(
         privacy=privacy or Privacy(),
         engine=engine,
     )
+    # from here on nothing is left to be chosen: inspect() does the same
     asked, kind, notes = resolved(asked)
+    # Sources are read in the processes of the engine: it must be there before the training is made.
     with asked.connected():
         training = kind.training(asked)
-        make_engine = engine_for if engine is None else engine.maker(training.recipe())
+        make_engine: MakeEngine = engine_for
+        if engine is not None:
+            make_engine = engine.maker(training.recipe())
         run = run_training(training, asked.costs, watch, make_engine, callbacks, notes)
     return with_ended(run, asked.data)
 
@@ -157,8 +161,10 @@ def run_training(
 ) -> Run:
     """Train to the end, in any engine. ``notes`` are the first of the run."""
     watcher = watcher_of(callbacks, training.trained)
+    # noise on gradients is of no use if callbacks decide by exact measurements
     if training.method.conditions.noisy:
         watcher.check_private()
+    # Closed in any case: a callback may hold a file, or a run of a server.
     try:
         run = _run(training, costs, watch, make_engine, watcher, notes)
         watcher.end(run)
@@ -180,6 +186,7 @@ def _run(
     with training.computing(), make_engine(parties, training.ledger()) as engine:
         listeners = listeners_of(training, parties, engine.ledger)
         engine.listeners = listeners
+        # after the listeners: a checkpoint restores them too
         observer = _observer(training, costs, engine, watcher)
         watcher.start(_started(training, observer, listeners))
 
@@ -188,12 +195,14 @@ def _run(
         status = observer.run(training.stop, watch)
 
         # the engine's parties, which hold the parameters, are gone after this block
-        ended = _Ended() if status == DIVERGED else _ended(training, engine, watcher)
-        attachments = {
-            name: listener.attachment(observer.rows, ended.parameters)
-            for name, listener in listeners.items()
-        }
+        ended = _Ended()
+        if status != DIVERGED:
+            ended = _ended(training, engine, watcher)
+        attachments: dict[str, Attachment] = {}
+        for name, listener in listeners.items():
+            attachments[name] = listener.attachment(observer.rows, ended.parameters)
 
+    # Parameters that are not finite: found only when the model is made.
     if ended.model is None:
         status = DIVERGED
 
@@ -202,6 +211,7 @@ def _run(
     if rows:
         # an interrupt may be within an iteration
         begun = rows[-1].iteration + (status == INTERRUPTED)
+    # Fewer than entered, if the training ended early: what was not begun is not spent.
     spending = account.end(begun)
     end_notes = training.end_notes(begun, rows)
 
@@ -211,11 +221,14 @@ def _run(
         message = sentence(status, rows[-1], watcher.stopped)
 
     method, network = training.method, training.network
+    stepsize = None
+    if method.stepsize is not None:
+        stepsize = resolved_stepsize(method)
     return Run(
         status=status,
         message=message,
         method=method.describe(),
-        stepsize=None if method.stepsize is None else resolved_stepsize(method),
+        stepsize=stepsize,
         history=History(rows),
         ledger=engine.ledger,
         costs=costs,
@@ -228,6 +241,10 @@ def _run(
 def _observer(training: Training, costs: Costs, engine: Engine, watcher: Watcher) -> Observer:
     """What measures the training; it continues from a checkpoint where one is to be resumed."""
     checkpoints = training.checkpoints
+    keep = None
+    if checkpoints is not None:
+        keep = checkpoints.write
+
     observer = Observer(
         training.problem,
         engine,
@@ -235,7 +252,7 @@ def _observer(training: Training, costs: Costs, engine: Engine, watcher: Watcher
         training.best,
         training.worst_end,
         pace=training.pace,
-        keep=None if checkpoints is None else checkpoints.write,
+        keep=keep,
         watcher=watcher,
     )
     if checkpoints is not None and checkpoints.resumes:
@@ -268,6 +285,7 @@ class _Ended(NamedTuple):
 def _ended(training: Training, engine: Engine, watcher: Watcher) -> _Ended:
     """The model at the end, or the one that a callback has chosen."""
     notes: tuple[str, ...] = ()
+    # a callback may have kept a better model than the last one
     chosen = watcher.chosen()
     if chosen is None:
         parameters: Sequence[Any] = engine.parameters()
@@ -276,8 +294,10 @@ def _ended(training: Training, engine: Engine, watcher: Watcher) -> _Ended:
         notes = (note,)
 
     model = training.trained(parameters)
-    # there is no model of parameters that are not finite: then nothing else is kept of them
-    return _Ended(model, None if model is None else parameters, notes)
+    if model is None:
+        # there is no model of parameters that are not finite: then nothing else is kept of them
+        return _Ended(notes=notes)
+    return _Ended(model, parameters, notes)
 
 
 def settings_of(training: Training) -> dict[str, Any]:
@@ -285,6 +305,7 @@ def settings_of(training: Training) -> dict[str, Any]:
     found: dict[str, Any] = {"method.kind": training.method.kind}
     parts: dict[str, Any] = {"method": training.method, "stop": training.stop}
     for part, given in parts.items():
+        # Only what was set: None says that a default holds, which the values of others follow.
         for one in fields(given):
             value = getattr(given, one.name)
             if value is not None:

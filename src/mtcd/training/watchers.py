@@ -52,6 +52,7 @@ class Started:
     def __getattr__(self, name: str) -> Any:
         """A function that returns the attachment of this name, as in ``info.trace()``."""
         if name in attachment_names():
+            # Bound to the name, and called later: what is attached grows while the training runs.
             return partial(self.attachment, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -111,6 +112,7 @@ class Watchers(Watcher):
 
     def __init__(self, watchers: Sequence[Watcher]) -> None:
         self.watchers = tuple(watchers)
+        # Only if somebody wants them: then the engine stops at every one.
         self.wants_syncs = any(one.wants_syncs for one in self.watchers)
 
     @property
@@ -145,8 +147,11 @@ class Watchers(Watcher):
                 one.synced(measure, fraction, parameters)
 
     def chosen(self) -> tuple[Sequence[Any], str] | None:
-        choices = (one.chosen() for one in self.watchers)
-        return next((choice for choice in choices if choice is not None), None)
+        for one in self.watchers:
+            choice = one.chosen()
+            if choice is not None:
+                return choice
+        return None
 
     def end(self, run: Run) -> None:
         for one in self.watchers:
@@ -178,12 +183,14 @@ def watcher_of(callbacks: Any, trained: Callable[[Sequence[Any]], Any]) -> Watch
 
     ``trained`` makes the model of parameters.
     """
+    # a single callback, without its list, is the usual slip
     if not isinstance(callbacks, Sequence) or isinstance(callbacks, str):
         raise ConfigError(f"callbacks takes a list of Callback objects, but is {callbacks!r}.")
 
     watchers = [one for one in callbacks if isinstance(one, Watcher)]
     called = [one for one in callbacks if not isinstance(one, Watcher)]
     if called:
+        # Callbacks first, as the user gave them; watchers come from the program.
         watchers = [_calling(called, trained), *watchers]
     if not watchers:
         return Watcher()

@@ -37,3 +37,15 @@ def test_silent_connections_do_not_take_up_more_than_their_number(
                 return False
 
         assert until(answered)
+
+
+def test_it_serves_at_an_address_of_ipv6() -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this host has no IPv6")
+    with WebServer(
+        "[::1]:0", lambda path, headers: Answer(HTTPStatus.OK, "text/plain", b"x"), "This"
+    ) as server:
+        assert (server.host, server.is_local) == ("::1", True)
+        assert server.port > 0

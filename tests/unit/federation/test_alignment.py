@@ -71,6 +71,19 @@ def test_no_id_can_be_read_from_messages(kind: Kind) -> None:
     assert (again == request) == (kind == "hashed")  # psi has a new key each time
 
 
+def test_hashed_messages_do_not_tell_the_order_of_a_table() -> None:
+    """Rows may be in the order in which patients came."""
+    ids = [f"patient {number}" for number in range(40)]
+    other = ids[::-1]
+    requests = {asker("hashed", table, SECRET).request() for table in (ids, other)}
+    (request,) = requests
+    responses = {answerer("hashed", table, SECRET).respond(request) for table in (ids, other)}
+    assert responses == requests
+    digests = [request[place : place + 32] for place in range(0, len(request), 32)]
+    assert digests == sorted(digests)
+    assert len(digests) == 40
+
+
 def test_hashes_depend_on_the_secret() -> None:
     ours, theirs = asker("hashed", ["one"], SECRET), answerer("hashed", ["one"], SECRET[::-1])
     assert ours.shared(theirs.respond(ours.request())) == set()

@@ -241,6 +241,12 @@ def test_a_missing_and_a_broken_and_an_old_package_are_found(
         ("2", ">=1.10,<2", False),
         ("1.9", ">=1.10,<2", False),
         ("1.10", "<=1.10.0", True),
+        ("1.10", "<1.10.0", False),
+        ("1.10", ">1.10.0", False),
+        ("1.10", "==1.10.0", True),
+        ("1.10", "~=9.0", True),  # what cannot be compared
+        ("unknown", ">=1.10", True),
+        ("1.10", "~=9.0,<1.9", False),
     ],
 )
 def test_versions_are_compared_as_numbers(there: str, allowed: str, fits: bool) -> None:

@@ -3,6 +3,7 @@
 import itertools
 import subprocess
 import sys
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.reference import svfl as plain_svfl
 from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.glm.model import LinearProblem
 from mtcd.network.topology import Network, make_network
 from mtcd.network.walks import WALKS
 from mtcd.protocol.ledger.ledger import Ledger
@@ -24,18 +26,45 @@ from mtcd.testing.references import mtcd as reference
 from problems import MODELS, Case, cases, make_data, mtcd_settings
 
 
-@given(st.data())
-@settings(max_examples=80)
-def test_mtcd_follows_the_reference(data: st.DataObject) -> None:
+@dataclass(frozen=True)
+class Warm:
+    """A model whose problems start from random parameters."""
+
+    model: mtcd.Glm
+    seed: int
+
+    def problem(self, data: mtcd.VerticalData) -> LinearProblem:
+        problem, rng = self.model.problem(data), np.random.default_rng(self.seed)
+        shapes = [problem.client(k).initial().shape for k in range(len(problem.blocks))]
+        return replace(problem, start=tuple(0.3 * rng.standard_normal(shape) for shape in shapes))
+
+
+def started(case: Case, warm: bool) -> Case:
+    return replace(case, model=Warm(case.model, case.seed)) if warm else case
+
+
+@given(st.data(), st.booleans())
+@settings(max_examples=120)
+def test_mtcd_follows_the_reference(data: st.DataObject, warm: bool) -> None:
     case = data.draw(cases())
     method = data.draw(mtcd_settings(case))
+    case = started(case, warm)
     expected = reference.mtcd(case.model.problem(case.data), case.network, method, case.seed, T=4)
     assert_same(iterates(case, method, 5), expected)
 
 
-@given(cases(connected=True), st.integers(1, 4), st.integers(0, 30), st.sampled_from(sorted(WALKS)))
-@settings(max_examples=60)
-def test_stcd_follows_the_reference(case: Case, local_updates: int, hops: int, walk: str) -> None:
+@given(
+    cases(connected=True),
+    st.booleans(),
+    st.integers(1, 4),
+    st.integers(0, 30),
+    st.sampled_from(sorted(WALKS)),
+)
+@settings(max_examples=90)
+def test_stcd_follows_the_reference(
+    case: Case, warm: bool, local_updates: int, hops: int, walk: str
+) -> None:
+    case = started(case, warm)
     method = STCD(local_updates, 3e-3, walk=walk)
     expected = reference.stcd(
         case.model.problem(case.data), case.network, method, case.seed, S=hops
@@ -43,9 +72,12 @@ def test_stcd_follows_the_reference(case: Case, local_updates: int, hops: int, w
     assert_same(iterates(case, method, hops + 1)[-1:], [expected])
 
 
-@given(cases(), st.integers(1, 4), st.sampled_from([None, 2, 5]))
-@settings(max_examples=40)
-def test_svfl_follows_the_reference(case: Case, local_updates: int, batch: int | None) -> None:
+@given(cases(), st.booleans(), st.integers(1, 4), st.sampled_from([None, 2, 5]))
+@settings(max_examples=70)
+def test_svfl_follows_the_reference(
+    case: Case, warm: bool, local_updates: int, batch: int | None
+) -> None:
+    case = started(case, warm)
     method = SVFL(local_updates, 2e-3, batch)
     expected = plain_svfl(case.model.problem(case.data), method, case.seed, rounds=4)
     assert_same(iterates(case, method, 5), expected)

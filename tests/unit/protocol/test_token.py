@@ -27,7 +27,7 @@ from mtcd.protocol.party import MONITOR, SERVER, Message, Parties, Progress
 from mtcd.protocol.token import Token
 from mtcd.protocol.updates import Gains
 from mtcd.training.plateau import Windows
-from problems import Case, cases, mtcd_settings
+from problems import ALL, Case, cases, mtcd_settings
 
 
 def deliver(
@@ -52,6 +52,8 @@ def check_invariant(case: Case, method: MTCD, deliveries: int) -> None:
     problem = case.model.problem(case.data)
     parties = method.parties(problem, case.network, case.seed)
     batches = Batches(case.data.samples, method.batch, case.seed)
+    # where optimal sync combines copies, a penalty that is not smooth is known up to a bound
+    only_bounded = method.combine_rule == "optimal" and problem.nonsmooth
 
     def check(tokens: list[Token]) -> None:
         for token in tokens:
@@ -65,18 +67,21 @@ def check_invariant(case: Case, method: MTCD, deliveries: int) -> None:
                 client.model.penalty(theta)
                 for client, theta in zip(parties.clients, held, strict=True)
             )
-            np.testing.assert_allclose(token.aggregate, aggregate, atol=1e-10)
-            np.testing.assert_allclose(token.penalty, penalty, atol=1e-10)
+            np.testing.assert_allclose(token.aggregate, aggregate, atol=1e-9)
+            if only_bounded:
+                assert token.penalty >= penalty - 1e-9
+            else:
+                np.testing.assert_allclose(token.penalty, penalty, atol=1e-9)
 
     told = deliver(parties, deliveries, check)
     assert told
 
 
 @given(st.data())
-@settings(max_examples=120)
+@settings(max_examples=200)
 def test_every_token_is_the_aggregate_of_what_the_clients_hold_for_it(data: st.DataObject) -> None:
     case = data.draw(cases())
-    check_invariant(case, data.draw(mtcd_settings(case)), deliveries=60)
+    check_invariant(case, data.draw(mtcd_settings(case, ALL)), deliveries=60)
 
 
 @given(cases(connected=True), st.integers(1, 4))

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from enumerated_walks import enumerated, network_of, starts
 from mtcd.methods.mtcd.mtcd import MTCD
-from mtcd.network.edges import network_from_edges
-from mtcd.network.topology import Network, make_network
 from mtcd.network.tours import spanning_tree
 from mtcd.network.walks import WALKS, make_walk, non_backtracking
 from mtcd.network.walks.metropolis import metropolis_chain
@@ -34,32 +33,6 @@ from mtcd.theory.visits import (
 from problems import networks
 from waiting import computing_at_most
 
-ODD = [(0, 1), (1, 2), (2, 3), (3, 0), (2, 4), (4, 5), (5, 6), (4, 7)]  # a cycle with branches
-
-
-def network_of(kind: str, K: int, **more: float) -> Network:
-    names = [f"c{k}" for k in range(K)]
-    return network_from_edges(ODD, names) if kind == "odd" else make_network(kind, names, **more)
-
-
-def starts(size: int) -> st.SearchStrategy[tuple[float, ...]]:
-    weights = st.lists(st.integers(0, 5), min_size=size, max_size=size).filter(any)
-    return weights.map(lambda w: tuple(x / sum(w) for x in w))
-
-
-def likely(network: Network, walk: tuple[int, ...], kind: str) -> float:
-    """The probability of these clients in a row, given the first."""
-    chance = 1.0
-    for i, (here, there) in enumerate(itertools.pairwise(walk)):
-        near = network.neighbours[here]
-        if kind == "non-backtracking":
-            choices = [k for k in near if i == 0 or k != walk[i - 1]] or near or (here,)
-            chance *= (there in choices) / len(choices)
-        else:
-            go = {j: min(1, len(near) / len(network.neighbours[j])) / len(near) for j in near}
-            chance *= go.get(there, 0.0) if there != here else 1 - sum(go.values())
-    return chance
-
 
 @pytest.mark.parametrize("targets", range(1, 8))
 def test_however_many_clients_are_looked_at_at_once(
@@ -77,9 +50,7 @@ def test_however_many_clients_are_looked_at_at_once(
 @given(data=st.data(), size=st.integers(1, 5), S=st.integers(1, 5))
 def test_visits_against_all_walks(kind: str, data: st.DataObject, size: int, S: int) -> None:
     network, start = data.draw(networks(size)), data.draw(starts(size))
-    expected = np.zeros(size)
-    for walk in itertools.product(range(size), repeat=S):
-        expected[list(set(walk))] += start[walk[0]] * likely(network, walk, kind)
+    expected = enumerated(network, start, S, kind)
     found = token_visits(network, Roam(tuple(range(size)), start), make_walk(kind, network), S)
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
@@ -129,7 +100,7 @@ def test_hops_before_a_branch_by_hand() -> None:
     [
         ({"tokens": 2}, "grid", 7),
         ({"tokens": 2, "combine": "cluster"}, "path", 4),
-        ({"tokens": 1, "start": {"c1": 1.0, "c4": 3.0}}, "odd", 9),
+        ({"tokens": 2, "start": ["c0", {"c1": 1.0, "c4": 3.0}]}, "odd", 9),
         ({"clusters": [["c7", "c2", "c4", "c3"], ["c0", "c1"], ["c6", "c5"]]}, "odd", 3),
     ],
 )
@@ -138,23 +109,38 @@ def test_visits_against_the_tokens_of_the_library(
 ) -> None:
     graph, iterations = network_of(network, 8), 4000
     method = MTCD(hops=S, walk=walk, stepsize=1.0, **settings_)
-    roaming = method.plan(5, 1, graph, seed=3).roaming
-    for token, start in enumerate(roaming.starts):
-        counts = np.zeros(8)
-        for t in range(iterations):
+    plan = method.plan(5, 1, graph, seed=3)
+    roaming, clusters = plan.roaming, method.token_clusters(graph, 3)
+    each, either = np.zeros((plan.tokens, 8)), np.zeros(8)
+    for t in range(iterations):
+        seen: set[int] = set()
+        for token in range(plan.tokens):
             way = [roaming.first(token, t)]
             for hop in range(1, S):
                 way.append(roaming.next(token, t, hop, way[-1], way[-2] if hop > 1 else -1))
-            counts[list(set(way))] += 1
-        clusters = method.token_clusters(graph, 3)
-        clients = tuple(range(8)) if clusters is None else clusters[token]
-        roam = uniform_roam(clients)
-        if method.start is not None:
-            roam = Roam(clients, (0.0, 0.25, 0.0, 0.0, 0.75, 0.0, 0.0, 0.0))
-        assert set(start.support()) == {k for k, p in zip(*roam, strict=True) if p}
-        p = token_visits(graph, roam, roaming.walks[token], S)
-        found = counts[list(clients)] / iterations
-        assert (np.abs(found - p) <= 4.5 * np.sqrt(p * (1 - p) / iterations) + 1e-12).all()
+            each[token, list(set(way))] += 1
+            seen.update(way)
+        either[list(seen)] += 1
+    roams = [uniform_roam(cluster) for cluster in clusters or [tuple(range(8))] * plan.tokens]
+    if method.start is not None:
+        roams = [
+            Roam(tuple(range(8)), (1.0, *7 * (0.0,))),
+            Roam(tuple(range(8)), (0.0, 0.25, 0.0, 0.0, 0.75, 0.0, 0.0, 0.0)),
+        ]
+    expected = np.zeros((plan.tokens, 8))
+    for token, roam in enumerate(roams):
+        support = {k for k, p in zip(*roam, strict=True) if p}
+        assert set(roaming.starts[token].support()) == support
+        visits_of_token = token_visits(graph, roam, roaming.walks[token], S)
+        expected[token, list(roam.clients)] = visits_of_token
+    any_token = 1 - np.prod(1 - expected, axis=0)
+    for counts, p in ((each, expected), (either, any_token)):
+        error = np.abs(counts / iterations - p)
+        assert (error <= 4.5 * np.sqrt(p * (1 - p) / iterations) + 1e-12).all()
+    pi = least_visits(graph, roams, S, roaming.walks)
+    assert pi.any_token == pytest.approx(any_token.min())
+    least = min(expected[token, list(roam.clients)].min() for token, roam in enumerate(roams))
+    assert pi.per_token == pytest.approx(least)
 
 
 @settings(deadline=None)

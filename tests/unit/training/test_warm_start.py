@@ -1,23 +1,14 @@
 """Trainings that start from given parameters: against the reference, and against longer trainings
 from 0."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import mtcd
-from compared_iterates import assert_same, iterates
 from mtcd.core.errors import ConfigError, MtcdError
-from mtcd.methods.mtcd.mtcd import STCD
-from mtcd.methods.svfl.reference import svfl as plain_svfl
-from mtcd.methods.svfl.svfl import SVFL
-from mtcd.models.glm.model import LinearProblem
-from mtcd.testing.references import mtcd as reference
-from problems import Case, cases, mtcd_settings
 
 DATA = mtcd.synthetic("logistic", samples=120, features=12, clients=4)
 MODEL = mtcd.Glm("logistic", l2=1.0, intercept=True)
@@ -33,51 +24,6 @@ METHODS = {
     "svfl": mtcd.SVFL(local_updates=2),
     "float32": mtcd.MTCD(tokens=2, hops=6, transport="float32"),
 }
-
-
-@dataclass(frozen=True)
-class Warm:
-    """A model whose problems start from random parameters."""
-
-    model: mtcd.Glm
-    seed: int
-
-    def problem(self, data: mtcd.VerticalData) -> LinearProblem:
-        problem, rng = self.model.problem(data), np.random.default_rng(self.seed)
-        shapes = [problem.client(k).initial().shape for k in range(len(problem.blocks))]
-        return replace(problem, start=tuple(0.3 * rng.standard_normal(shape) for shape in shapes))
-
-
-def warm_cases(connected: bool = False) -> st.SearchStrategy[Case]:
-    return cases(connected).map(lambda case: replace(case, model=Warm(case.model, case.seed)))
-
-
-@given(st.data())
-@settings(max_examples=40)
-def test_mtcd_follows_the_reference(data: st.DataObject) -> None:
-    case = data.draw(cases())
-    method = data.draw(mtcd_settings(case))
-    case = replace(case, model=Warm(case.model, case.seed))
-    expected = reference.mtcd(case.model.problem(case.data), case.network, method, case.seed, T=3)
-    assert_same(iterates(case, method, 4), expected)
-
-
-@given(warm_cases(connected=True), st.integers(1, 3), st.integers(0, 20))
-@settings(max_examples=30)
-def test_stcd_follows_the_reference(case: Case, local_updates: int, hops: int) -> None:
-    method = STCD(local_updates, 3e-3)
-    expected = reference.stcd(
-        case.model.problem(case.data), case.network, method, case.seed, S=hops
-    )
-    assert_same(iterates(case, method, hops + 1)[-1:], [expected])
-
-
-@given(warm_cases(), st.integers(1, 3), st.sampled_from([None, 2, 5]))
-@settings(max_examples=30)
-def test_svfl_follows_the_reference(case: Case, local_updates: int, batch: int | None) -> None:
-    method = SVFL(local_updates, 2e-3, batch)
-    expected = plain_svfl(case.model.problem(case.data), method, case.seed, rounds=3)
-    assert_same(iterates(case, method, 4), expected)
 
 
 @pytest.mark.parametrize("name", METHODS)

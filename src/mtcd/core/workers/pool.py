@@ -72,6 +72,7 @@ def outcome(job: Job, tell: Tell) -> News:
         return job.run(tell)
     except (MtcdError, OSError) as error:
         return Failed(str(error))
+    # An expected end of a large job, and no defect of this library.
     except MemoryError:
         return Failed("memory ran out: use fewer workers, samples or features.")
     except Exception:

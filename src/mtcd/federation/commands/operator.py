@@ -227,12 +227,22 @@ def say_expired(bundle: Path, parties: Mapping[str, Any]) -> None:
 
 def show_summary(summary: dict[str, Any]) -> None:
     """Print the parties as a table, and the progress in one line."""
+    screen.print(_party_table(summary))
+    facts = _progress(summary)
+    if facts:
+        screen.print(", ".join(facts), highlight=False, soft_wrap=True)
+
+
+def _party_table(summary: Mapping[str, Any]) -> ScreenTable:
+    """A row for each party: what it does, and what it waits for."""
     overview = find("mtcd.federation.node.overview")
     titles = ["party", "phase", "iteration", "tokens", "connected", "unreachable", "waits for"]
-    rows = []
+    words = ["party", "phase", "tokens", "unreachable", "waits for"]
     held: dict[str, list[str]] = {}
     for index, name in summary["tokens"].items():
         held.setdefault(name, []).append(index)
+
+    rows = []
     for name, one in summary["parties"].items():
         # A party that has left counts no connections: an empty cell, and not 0.
         connected = ""
@@ -249,31 +259,35 @@ def show_summary(summary: dict[str, Any]) -> None:
                 ", ".join(one.get("waiting_for", [])),
             ]
         )
+
     dead = [row for row, one in enumerate(summary["parties"].values()) if overview.is_dead(one)]
-    words = ["party", "phase", "tokens", "unreachable", "waits for"]
-    screen.print(ScreenTable(titles, rows, words, alarming=dead))
+    return ScreenTable(titles, rows, words, alarming=dead)
+
+
+def _progress(summary: Mapping[str, Any]) -> list[str]:
+    """How far the training is, as far as the parties tell."""
+    overview = find("mtcd.federation.node.overview")
+    parties = summary["parties"]
+    facts = []
+    ended = all(one["phase"] in overview.FINAL for one in parties.values())
+    if summary["status"] and ended:
+        facts.append(f"ended: {summary['status']}")
+    if summary["syncs"]:
+        facts.append(f"syncs {summary['syncs']}")
 
     # Hops and cost are sums over the ledgers that are known. Without any they would read as 0.
-    facts = []
-    counted = [name for name, one in summary["parties"].items() if "ledger" in one]
+    counted = [name for name, one in parties.items() if "ledger" in one]
     if counted:
-        facts = [f"hops {summary['hops']}", f"cost {summary['cost']:.6g}"]
-    if summary["syncs"]:
-        facts.insert(0, f"syncs {summary['syncs']}")
-    ended = all(one["phase"] in overview.FINAL for one in summary["parties"].values())
-    if summary["status"] and ended:
-        facts.insert(0, f"ended: {summary['status']}")
+        facts += [f"hops {summary['hops']}", f"cost {summary['cost']:.6g}"]
     if summary["objective"] is not None:
         facts.append(f"objective {summary['objective']:.6g}")
     if summary["gap"] is not None:
         facts.append(f"gap at most about {summary['gap']:.2e}")
 
     missing = []
-    for name, one in summary["parties"].items():
+    for name, one in parties.items():
         if one["phase"] in overview.FINAL and "ledger" not in one:
             missing.append(name)
     if missing and counted:
         facts.append(f"not counting {', '.join(missing)}")
-    if not facts:
-        return
-    screen.print(", ".join(facts), highlight=False, soft_wrap=True)
+    return facts

@@ -41,7 +41,7 @@ class Connection:
         self._reader = FrameReader(longest)
         self._longest = longest
         self._lock = Lock()  # TLS is for one thread at a time
-        self._unsent: deque[memoryview] = deque()
+        self._unsent: deque[bytes | memoryview] = deque()
         self.unsent_bytes = 0
         """Of messages that wait for the socket."""
         self.unread_bytes = 0
@@ -67,10 +67,12 @@ class Connection:
                 return
             # One record of TLS for head and body: the other end need not wait for a second one.
             if len(body) <= SMALL_BYTES:
-                self._unsent.append(memoryview(head + body))
+                self._unsent.append(head + body)
             else:
-                self._unsent.append(memoryview(head))
-                self._unsent.append(memoryview(body))
+                whole = memoryview(body)
+                self._unsent.append(head)
+                for start in range(0, len(body), PIECE_BYTES):
+                    self._unsent.append(whole[start : start + PIECE_BYTES])
             self.unsent_bytes += len(head) + len(body)
             # The carrier was asked already, and watches the socket.
             waited = self.blocked
@@ -87,30 +89,16 @@ class Connection:
 
     def _send_on(self) -> None:
         try:
-            while self.tls.flush():
-                # All that was encrypted has left: only then is more encrypted, so that little waits
-                # twice.
-                if not self._unsent:
-                    self.blocked = False
-                    return
-                self._encrypt_piece()
+            self.blocked = self.blocked and not self.tls.flush()
+            # Only when all that was encrypted has left is more encrypted: little waits twice.
+            while self._unsent and not self.blocked:
+                piece = self._unsent.popleft()
+                self.tls.write(piece)
+                self.unsent_bytes -= len(piece)
+                self.blocked = not self.tls.flush()
                 self.spoke = monotonic()
         except (OSError, ssl.SSLError):
-            self.ended = True
-        self.blocked = True
-
-    def _encrypt_piece(self) -> None:
-        room = PIECE_BYTES
-        while self._unsent and room:
-            first = self._unsent[0]
-            part = first[:room]
-            self.tls.write(part)
-            if len(part) == len(first):
-                self._unsent.popleft()
-            else:
-                self._unsent[0] = first[len(part) :]
-            room -= len(part)
-            self.unsent_bytes -= len(part)
+            self.ended = self.blocked = True
 
     def say_end(self) -> None:
         """Send that nothing more comes; what was not sent is given up."""
@@ -167,7 +155,11 @@ class Connection:
     def _flush_replies(self) -> None:
         """TLS may have something to say itself, such as a new key; never much."""
         if self.tls.encrypted_bytes and not self.blocked:
-            self.send_on()
+            with self._lock:
+                self.blocked = True
+                self._send_on()
+            if self.blocked:
+                self.attend(self)
         # A peer could ask for new keys for ever, and never read them.
         if self.tls.encrypted_bytes > PIECE_BYTES + MOST_UNSENT_TLS_BYTES:
             raise ssl.SSLError("the other end asks for more than it reads")

@@ -19,6 +19,7 @@ import numpy as np
 from mtcd.core.errors import WireError
 from mtcd.core.version import PROTOCOL
 from mtcd.protocol.codec.envelopes import Ack, End, Envelope, Received, Terms, with_control
+from mtcd.protocol.codec.extensions import check_slots
 from mtcd.protocol.codec.limits import LONGEST_RUN_ID, MOST, Bounds
 from mtcd.protocol.codec.payloads import SCHEMAS, Schema
 from mtcd.protocol.codec.reading import CUT_SHORT, I8, OUT_OF_RANGE, Chunks, Reader
@@ -100,12 +101,46 @@ def decode(data: bytes | bytearray | memoryview, bounds: Bounds) -> tuple[Messag
 
 def decode_first(view: memoryview, bounds: Bounds) -> tuple[Message, Header, int]:
     """Decode the message at the start of a buffer; returns also its length."""
-    schema, sender, to, numbers, length = _head(view, bounds)
-    frame = Reader(view, HEAD.size + len(bounds.run_words), bounds, sender, length)
-    payload = schema.read(frame)
+    if len(view) < HEAD.size:
+        raise WireError("frame", CUT_SHORT)
+    magic, version, protocol, kind, run_length, length, sender, to, *rest = HEAD.unpack_from(view)
+    floats, hop_floats, term, sequence = rest
+    if magic != MAGIC:
+        raise WireError("magic", "is not that of mtcd")
+    # Before the rest, whose meaning depends on it.
+    if version != FORMAT or protocol != PROTOCOL:
+        versions = f"format {version}, protocol {protocol}; here {FORMAT} and {PROTOCOL}"
+        raise WireError(
+            "version",
+            f"is another one ({versions}): install the same version of mtcd at all parties",
+        )
+    if length > len(view):
+        raise WireError("length", "is not that of the frame")
+
+    start = HEAD.size + len(bounds.run_words)
+    if run_length != len(bounds.run_bytes) or view[HEAD.size : start] != bounds.run_words:
+        raise WireError("run", "is another one")
+    schema = _schemas(bounds).get(kind)
+    if schema is None:
+        raise WireError("kind", "is none that this run sends")
+    # By its own schema: a small message may not be as large as the largest of the run.
+    if length > start + _most(schema, bounds):
+        raise WireError("length", "is more than such a message can have")
+    _check_parties(schema, sender, to, bounds)
+    most_floats = _most_floats(bounds)
+    if not (0 <= floats <= most_floats and 0 <= hop_floats <= most_floats):
+        raise WireError("floats", OUT_OF_RANGE)
+    if not (0 <= term < MOST and 0 <= sequence < MOST):
+        raise WireError("delivery", OUT_OF_RANGE)
+
+    frame = Reader(view, start, bounds, sender, length)
+    payload = schema.record.read(frame)
+    if schema.has_check:
+        payload.check(bounds)
+    if schema.has_slots and payload.slots:
+        check_slots(payload, bounds)
     if frame.at != length:
         raise WireError("frame", "goes on after its end")
-    floats, hop_floats, term, sequence = numbers
     header = Header(bounds.run, sender, to, term, sequence)
     return Message(sender, to, payload, floats, hop_floats), header, length
 
@@ -173,7 +208,7 @@ def _encode(
 
 
 def _decode(data: Any, bounds: Bounds) -> tuple[Message, Header, int, Terms, frozenset[int]]:
-    view = as_view(data)
+    view = memoryview(data)
     message, header, length = decode_first(view, with_control(bounds))
     end = length + TAIL.size
     if end > len(view):
@@ -239,43 +274,6 @@ def largest(bounds: Bounds) -> int:
     """The largest size in bytes of any message of the run."""
     most = max(_most(SCHEMAS[kind], bounds) for kind in bounds.kinds)
     return HEAD.size + len(bounds.run_words) + most
-
-
-def _head(
-    view: memoryview, bounds: Bounds
-) -> tuple[Schema, int, int, tuple[int, int, int, int], int]:
-    """Decode and check the head."""
-    if len(view) < HEAD.size:
-        raise WireError("frame", CUT_SHORT)
-    magic, version, protocol, kind, run_length, length, sender, to, *others = HEAD.unpack_from(view)
-    if magic != MAGIC:
-        raise WireError("magic", "is not that of mtcd")
-    # Before the rest, whose meaning depends on it.
-    if version != FORMAT or protocol != PROTOCOL:
-        versions = f"format {version}, protocol {protocol}; here {FORMAT} and {PROTOCOL}"
-        raise WireError(
-            "version",
-            f"is another one ({versions}): install the same version of mtcd at all parties",
-        )
-    if length > len(view):
-        raise WireError("length", "is not that of the frame")
-    run, start = bounds.run_words, HEAD.size + len(bounds.run_words)
-    if run_length != len(bounds.run_bytes) or view[HEAD.size : start] != run:
-        raise WireError("run", "is another one")
-    schema = _schemas(bounds).get(kind)
-    if schema is None:
-        raise WireError("kind", "is none that this run sends")
-    # By its own schema: a small message may not be as large as the largest of the run.
-    if length > start + _most(schema, bounds):
-        raise WireError("length", "is more than such a message can have")
-    _check_parties(schema, sender, to, bounds)
-    floats, hop_floats, term, sequence = others
-    most_floats = _most_floats(bounds)
-    if not (0 <= floats <= most_floats and 0 <= hop_floats <= most_floats):
-        raise WireError("floats", OUT_OF_RANGE)
-    if not (0 <= term < MOST and 0 <= sequence < MOST):
-        raise WireError("delivery", OUT_OF_RANGE)
-    return schema, sender, to, (floats, hop_floats, term, sequence), length
 
 
 @lru_cache(maxsize=4096)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from bisect import bisect_left
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -18,6 +17,7 @@ import numpy as np
 from mtcd.core.arrays import Array
 from mtcd.core.errors import JournalError
 from mtcd.core.version import JOURNAL_FORMAT
+from mtcd.federation.delivery.durations import Durations
 from mtcd.federation.delivery.mapped import mapped_numbers
 from mtcd.protocol.codec.records import Parts, StateWriter, pack, unpack
 
@@ -31,38 +31,6 @@ FIELDS = Struct(f"<8sQQQQ{DIGEST}s")
 CHECK = Struct("<Q")
 HEADER = FIELDS.size + CHECK.size
 MOST_PIECES = 512  # that one write takes
-COMMIT_BOUNDS_SECONDS = (
-    0.0001,
-    0.00025,
-    0.0005,
-    0.001,
-    0.0025,
-    0.005,
-    0.01,
-    0.025,
-    0.05,
-    0.1,
-    0.25,
-    0.5,
-    1.0,
-    2.5,
-)
-
-
-class Durations:
-    """How many events took how long: counts by upper bound, the last without one, and the sum."""
-
-    def __init__(self, bounds: tuple[float, ...] = COMMIT_BOUNDS_SECONDS) -> None:
-        self.bounds = bounds
-        self.counts = [0] * (len(bounds) + 1)
-        self.seconds = 0.0
-
-    def add(self, seconds: float) -> None:
-        """Count a commit that took so many seconds."""
-        self.counts[bisect_left(self.bounds, seconds)] += 1
-        self.seconds += seconds
-
-
 _digest = partial(blake2b, digest_size=DIGEST)
 
 
@@ -219,7 +187,13 @@ class FileJournal(Journal):
             summed += array.nbytes
             total += _sum(array.ravel().view(np.uint64))
         # The content first, and on disk, before the header that makes it count.
-        _write_all(file, [head, *large], len(head) + summed)
+        pieces: list[Any] = [head, *large]
+        if len(pieces) > MOST_PIECES:
+            pieces = [b"".join(pieces)]
+        done = os.pwritev(file, pieces, HEADER)
+        # The system may take a part, as on a full disk: the next write then raises the error.
+        while done < len(head) + summed:
+            done += os.pwrite(file, b"".join(pieces)[done:], HEADER + done)
         if self.sync:
             os.fdatasync(file)
         header = FIELDS.pack(
@@ -257,17 +231,6 @@ class FileJournal(Journal):
             f"{self.path} is damaged, so the messages that this party has sent are unknown. "
             "Restore a backup of the same moment, or start all parties with new folders (--out)."
         )
-
-
-def _write_all(file: int, pieces: list[Any], size: int) -> None:
-    """Write after the header. A write may be partial, as on a full disk: the next one then raises
-    the error."""
-    if len(pieces) > MOST_PIECES:
-        pieces = [b"".join(pieces)]
-    done = os.pwritev(file, pieces, HEADER)
-    # Bytes, not calls, count: the system may take a part.
-    while done < size:
-        done += os.pwrite(file, b"".join(pieces)[done:], HEADER + done)
 
 
 def _sum(words: np.ndarray[Any, Any]) -> int:

@@ -219,6 +219,7 @@ class ReliableParty:
         engine, but nothing of it is sent: no party is to act on it.
         """
         reports = []
+        of_cause = 0 if cause is None else cause.iteration
         until, end = self._until_end(messages)
         for message in until:
             if message.to == MONITOR:
@@ -226,9 +227,11 @@ class ReliableParty:
             elif end is not None:
                 record(message, self.ledger)
             else:
+                # the iteration that it names, or else that of its cause
+                iteration = getattr(message.payload, "t", of_cause)
                 routed = self.policy.route(message)
                 if routed is not None:
-                    self.enqueue(routed, _iteration_of(message.payload, cause))
+                    self.enqueue(routed, iteration)
         if end is not None:
             self.conclude(end)
         return reports
@@ -329,11 +332,10 @@ class ReliableParty:
     def announce_end(self, to: Iterable[int]) -> None:
         """Send the end to parties, unless it is in the outbox already."""
         # Found in the outbox, not remembered: so it is right after a restart, too.
-        pending = {
-            envelope.to
-            for envelope in self.outbox.values()
-            if isinstance(envelope.message.payload, End)
-        }
+        pending = set()
+        for envelope in self.outbox.values():
+            if isinstance(envelope.message.payload, End):
+                pending.add(envelope.to)
         for k in to:
             if self.ended is not None and k not in pending:
                 self.send_control(k, self.ended, self.ended.t)
@@ -350,13 +352,3 @@ def end_at(report: Any, status: str, party: Party) -> End:
     if isinstance(report, Part):
         return End(status, 0, report.iteration)
     return End(status, report.t, report.hop, party.at_end())
-
-
-def _iteration_of(payload: Any, cause: Envelope | None) -> int:
-    """The iteration that a message belongs to: the one that it names, or else that of its cause."""
-    named: int | None = getattr(payload, "t", None)
-    if named is not None:
-        return named
-    if cause is None:
-        return 0
-    return cause.iteration

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from mtcd.core.errors import MtcdError, WireError
 from mtcd.federation.connections.refusals import REASONS as CONNECTION_REASONS
-from mtcd.federation.delivery.journal import Durations
+from mtcd.federation.delivery.durations import Durations
 
 SEAL, CONTENT, DATA = "seal", "content", "data"
 _REASONS = {  # by the field of a WireError

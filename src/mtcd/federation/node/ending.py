@@ -34,9 +34,10 @@ from mtcd.federation.node.final_check import FinalCheck, Outcome
 from mtcd.federation.node.folder import RunFolder
 from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.node.loop import Loop
+from mtcd.federation.node.presence import ENDED, HAS_ENDED
 from mtcd.federation.node.refusal import Refusal, UnableError
 from mtcd.federation.node.rpc_client import RpcClient
-from mtcd.federation.node.training import ENDED, HAS_ENDED, Trainer
+from mtcd.federation.node.training import Trainer
 from mtcd.federation.node.watch import Watch
 from mtcd.federation.participant.keeping import OWN_METRICS, Summary, keep_metrics
 from mtcd.federation.participant.participant import Participant, Role

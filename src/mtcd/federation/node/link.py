@@ -150,7 +150,8 @@ class Link:
 
         number = next(self._numbers)
         self._open[to][number] = done
-        self._send(connection, REQUEST, kind, number, body)
+        connection.send(REQUEST, kind, number, body)
+        self._counters.sent_bytes[to] += len(body)
 
     def query(self, to: str, kind: str, done: Done, seconds: float) -> None:
         """Send a request without content, and wait for the answer no longer than so many
@@ -175,11 +176,8 @@ class Link:
             peer = connection.peer
             self._say_too_long(f"An answer to {peer}", peer, "answer", body)
             body = NO_ANSWER
-        self._send(connection, ANSWER, "", number, body)
-
-    def _send(self, connection: Connection, what: int, kind: str, number: int, body: bytes) -> None:
-        connection.send(what, kind, number, body)
-        if connection.peer in self._counters.sent_bytes:  # the operator is no peer
+        connection.send(ANSWER, "", number, body)
+        if connection.peer in self.peers:  # the operator is none
             self._counters.sent_bytes[connection.peer] += len(body)
 
     def _say_too_long(self, what: str, to: str, kind: str, body: bytes) -> None:
@@ -239,7 +237,7 @@ class Link:
     def _arrived(self, connection: Connection, frame: Frame) -> None:
         peer = connection.peer
         try:
-            if peer in self._counters.received_bytes:
+            if peer in self.peers:
                 self._counters.received_bytes[peer] += len(frame.body)
             if frame.what == REQUEST:
                 reply = partial(self._answer, connection, frame.number)

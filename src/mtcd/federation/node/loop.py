@@ -87,29 +87,26 @@ class Loop:
     def run(self) -> None:
         """Run until stopped, or until an action raises an error."""
         while not self._stopped:
-            self._next()()
+            self.turned = began = self.now()
+            # if the last wait was short, spin first: a wake-up takes longer than a hop
+            if self._spins:
+                while self.may_spin and self._queue.empty() and self.now() - began < SPIN_SECONDS:
+                    _yield_cpu()
+
+            wait = LONGEST_WAIT_SECONDS
+            if self._timers:
+                due, _, _ = self._timers[0]
+                wait = min(max(due - self.now(), 0.0), LONGEST_WAIT_SECONDS)
+            try:
+                act = self._queue.get(timeout=wait)
+            except Empty:
+                act = _nothing
+            self._spins = self.now() - began < SPIN_SECONDS
+
+            act()
             # After every action: a busy queue must not hold up what is due.
             while self._timers and self._timers[0][0] <= self.now() and not self._stopped:
                 heapq.heappop(self._timers)[2]()
-
-    def _next(self) -> Action:
-        """Wait for the next action. If the last wait was short, spin first: a wake-up takes longer
-        than a hop."""
-        self.turned = began = self.now()
-        if self._spins:
-            while self.may_spin and self._queue.empty() and self.now() - began < SPIN_SECONDS:
-                _yield_cpu()
-
-        wait = LONGEST_WAIT_SECONDS
-        if self._timers:
-            due, _, _ = self._timers[0]
-            wait = min(max(due - self.now(), 0.0), LONGEST_WAIT_SECONDS)
-        try:
-            act = self._queue.get(timeout=wait)
-        except Empty:
-            act = _nothing
-        self._spins = self.now() - began < SPIN_SECONDS
-        return act
 
 
 def _nothing() -> None:

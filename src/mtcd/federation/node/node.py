@@ -300,13 +300,13 @@ class Node(Ending):
 
     def _watch(self, payload: Any) -> None:
         assert self.watch is not None
-        if getattr(payload, "aggregate", None) is not None and self.trainer is not None:
-            gap_part = partial(self.participant.gap_part, self.trainer.reliable.party, payload)
-            ended = self.trainer.reliable.ended is not None
-            self.watch.measure(
-                self.role.problem, payload.aggregate, payload.penalty, gap_part, ended
-            )
-        self.watch.log_progress()
+        if getattr(payload, "aggregate", None) is None or self.trainer is None:
+            self.watch.look(payload)
+            return
+
+        reliable = self.trainer.reliable
+        gap_part = partial(self.participant.gap_part, reliable.party, payload)
+        self.watch.look(payload, self.role.problem, gap_part, reliable.ended is not None)
 
     def _on_payload(self, payload: Payload) -> None:
         """Watch a payload before it is processed: a token, or the server's request for an
@@ -315,10 +315,11 @@ class Node(Ending):
         if isinstance(payload, Token):
             # Before the token is processed, as the visit changes it.
             self.watch.visited(payload)
-            self._watch(payload)
+            if self.role.parties.server is not None:  # a lone token is reported after its visit
+                self._watch(payload)
         elif payload.rounds_ended is not None:
             self.watch.requested(payload.rounds_ended)
-            self.watch.log_progress()
+            self.watch.look(payload)
         if self.trainer is not None and self.watch.shows_divergence(payload):
             self.trainer.report_divergence()
 

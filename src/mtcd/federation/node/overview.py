@@ -274,11 +274,12 @@ def summarise(
             parties[name] = {"phase": _silent(name, answers, ended)}
             if parties[name]["phase"] == NOT_REACHED:
                 parties[name] |= _seen_by_others(name, checked, before)
-            # It cannot be called, so that it is not missing if others have a connection to it.
+            # It calls others only: it is not missing if these have a connection to it.
             if "linked" in parties[name] and config.peers[name].address is None:
                 parties[name]["dials_out"] = True
         if checked.get(name) is not None:
             parties[name] = {**parties[name], "answered": now.isoformat(timespec="seconds")}
+
     iteration = None
     if latest is not None:
         iteration = latest["iteration"]

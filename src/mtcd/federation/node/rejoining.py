@@ -57,18 +57,17 @@ class Rejoining:
             trainer.loop,
             confirmed,
         )
+        self.unconfirmed: set[int] = set()
+        """The parties with which no envelopes may be exchanged yet."""
         # A run that begins here has sent nothing that anybody could remember.
-        self._unconfirmed: set[int] = set()
         if resumed:
-            self._unconfirmed = set(trainer.names) - {trainer.reliable.number}
+            self.unconfirmed = set(trainer.names) - {trainer.reliable.number}
         self._asked: set[int] = set()
         self.rpc.on(COUNTS, self._receive)
 
-    def is_confirmed(self, number: int) -> bool:
-        """Whether envelopes may be exchanged with a party; if not, it is asked."""
-        if number not in self._unconfirmed:
-            return True
-        if number not in self._asked:
+    def ask(self, number: int) -> None:
+        """Ask a party that has not confirmed the journal, unless it was asked already."""
+        if number in self.unconfirmed and number not in self._asked:
             self._asked.add(number)
             name = self.trainer.names[number]
             body = json.dumps(
@@ -77,7 +76,6 @@ class Rejoining:
             self.rpc.ask(
                 name, COUNTS, body, lambda answer, why: self._answered(number, answer, why)
             )
-        return False
 
     def _answered(self, number: int, answer: bytes | None, why: str) -> None:
         if answer == OLDER:
@@ -87,14 +85,14 @@ class Rejoining:
             )
         # A refusal comes from a version without this request: see the head of this file.
         if answer == CURRENT or why:
-            self._unconfirmed.discard(number)
+            self.unconfirmed.discard(number)
             self._then()
         else:
             self.loop.later(RETRY_SECONDS, lambda: self._ask_again(number))
 
     def _ask_again(self, number: int) -> None:
         self._asked.discard(number)
-        self.is_confirmed(number)
+        self.ask(number)
 
     def _receive(self, request: IncomingRequest) -> None:
         told = _read(request.body)

@@ -21,7 +21,6 @@ from mtcd.federation.node.log import Log
 from mtcd.methods.method import Method
 from mtcd.network.topology import Network
 from mtcd.protocol.codec.extensions import extrapolates
-from mtcd.protocol.codec.payloads import Payload
 from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.model import EpochLoss
 from mtcd.protocol.token import Token
@@ -80,6 +79,9 @@ class Watch:
         self.limits = stop.rules_in_iterations(
             timeline.epoch(samples), self.per_sync, cost, opening_cost
         )
+        # a limit on iterations needs not be asked before; one on time may be reached at any report
+        first = [rule.next_check(0) for rule in self.limits]
+        self._asked_from = 0.0 if math.inf in first else min(first, default=math.inf)
         self._plateau: PlateauRule | None = None
         if isinstance(stop.plateau, Plateau) and problem is not None and rule is not None:
             self._plateau = PlateauRule(stop.plateau, timeline.epoch(samples), rule.start)
@@ -100,34 +102,38 @@ class Watch:
         hop = reached(payload)
         if hop is None:
             return None
-        status = self._limit(payload, hop, keeper)
-        if self.report is None:
-            return status
-        return self.report(payload, status)
 
-    def _limit(self, payload: Any, hop: int, keeper: Keeper | None) -> str | None:
         self.iteration, self.syncs = hop, getattr(payload, "t", 0)
-        # The penalty of a diverged model is the first number that shows it, and costs nothing to
-        # look at.
-        if not math.isfinite(getattr(payload, "penalty", 0.0)):
-            return DIVERGED
         # A token carries what the rule remembers; with a server, that keeps it.
         kept = keeper
         if isinstance(payload, Token):
             kept = payload
         now = TrainingFacts(hop, partial(self._value, payload, hop), kept or Kept())
-        status = self._reached(now)
+        status = None
+        # The penalty of a diverged model is the first number that shows it, and costs nothing to
+        # look at.
+        if not math.isfinite(getattr(payload, "penalty", 0.0)):
+            status = DIVERGED
+        if status is None and hop >= self._asked_from:
+            status = self._reached(now)
         if status is None and hop >= self._next_check:
-            self._next_check = self._check_pace.next(hop, near=False)
-            known = False
-            if self.rule is not None:
-                f = self._objective(payload)
-                known = f is not None and self.rule.on_the_way(f)
-            if known or looks_hopeless(self._seen()):
-                return DIVERGED
+            status = self._diverged_on_the_way(payload, hop)
         if status is None and self._plateau is not None and keeper is not None:
             status = self._plateau.reached(now)
+
+        if self.report is not None:
+            status = self.report(payload, status)
         return status
+
+    def _diverged_on_the_way(self, payload: Any, hop: int) -> str | None:
+        self._next_check = self._check_pace.next(hop, near=False)
+        if self.rule is not None:
+            objective = self._objective(payload)
+            if objective is not None and self.rule.on_the_way(objective):
+                return DIVERGED
+        if looks_hopeless(self._seen()):
+            return DIVERGED
+        return None
 
     def _value(self, payload: Any, hop: int, column: str) -> float | None:
         """What is known here of a report, by column of the history."""
@@ -161,20 +167,21 @@ class Watch:
     def shows_divergence(self, payload: Any) -> bool:
         """Whether a payload of the server at the start of an iteration shows that training has
         diverged."""
-        if self.rule is None or self.problem is None or not self._has_full_aggregate(payload):
+        if self.rule is None or self.problem is None:
+            return False
+
+        # Z^t, before any update; accelerations mix aggregates, and check f themselves
+        if isinstance(payload, Token):
+            starts = self._most_hops is not None and payload.hop == 0
+            is_full = starts and not extrapolates(payload.slots)
+        else:
+            is_full = payload.opens_round
+        if not is_full:
             return False
         with np.errstate(all="ignore"):
             return self.rule.on_the_way(
                 self.problem.read_off(payload.aggregate, getattr(payload, "penalty", 0.0))
             )
-
-    def _has_full_aggregate(self, payload: Any) -> bool:
-        """Whether the payload has Z^t, before any update. Accelerations mix aggregates, and check f
-        themselves."""
-        if isinstance(payload, Token):
-            starts = self._most_hops is not None and payload.hop == 0
-            return starts and not extrapolates(payload.slots)
-        return isinstance(payload, Payload) and payload.opens_round
 
     def _objective(self, payload: Any) -> float | None:
         aggregate = getattr(payload, "aggregate", None)
@@ -213,29 +220,40 @@ class Watch:
             for index, (t, hop, when) in sorted(self._tokens.items())
         ]
 
-    def measure(
+    def look(
         self,
-        problem: Any,
-        aggregate: Any,
-        penalty: float,
-        gap_part: Callable[[], float | None],
-        ended: bool,
+        payload: Any,
+        problem: Any = None,
+        gap_part: Callable[[], float | None] = lambda: None,
+        ended: bool = False,
     ) -> None:
-        """Measure the objective from an aggregate of all samples, at intervals and at the end."""
-        now = self.now()
-        if problem is None or (now - self._measured < MEASURE_SECONDS and not ended):
-            return
-        self._measured, self.final = now, ended
-        with np.errstate(all="ignore"):
-            self.objective = float(problem.read_off(aggregate, penalty))
-            self.gap_part = gap_part()
+        """Measure the objective and log the progress, both at intervals.
 
-    def log_progress(self) -> None:
-        """Log the progress, at intervals."""
+        Parameters
+        ----------
+        payload
+            A token, or a report to the monitor.
+        problem
+            Reads the objective off its aggregate, which is one of all samples; None: nothing is
+            measured.
+        gap_part
+            This party's part of the gap, where it can tell.
+        ended
+            Whether the training has ended: then it is measured in any case.
+        """
         now = self.now()
-        if self.iteration < self._due or now - self._logged < LOG_SECONDS:
-            return
-        self._logged, self._due = now, self._pace.next(self.iteration, near=False)
+        is_due = ended or now - self._measured >= MEASURE_SECONDS
+        if problem is not None and is_due:
+            self._measured, self.final = now, ended
+            with np.errstate(all="ignore"):
+                self.objective = float(problem.read_off(payload.aggregate, payload.penalty))
+                self.gap_part = gap_part()
+
+        if self.iteration >= self._due and now - self._logged >= LOG_SECONDS:
+            self._logged, self._due = now, self._pace.next(self.iteration, near=False)
+            self._log_progress()
+
+    def _log_progress(self) -> None:
         objective = ""
         if not math.isnan(self.objective):
             objective = f", objective {self.objective:.6g}"

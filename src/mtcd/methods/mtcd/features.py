@@ -62,6 +62,8 @@ class TokenFeature(Protocol):
         not per visit."""
 
 
+# Methods and features meet here: a method knows these interfaces, a feature implements them, and
+# neither imports the other.
 class Roles:
     """Makes the parties of a run: the plain ones, unless a feature has its own."""
 

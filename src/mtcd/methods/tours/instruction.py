@@ -20,7 +20,7 @@ from mtcd.protocol.codec.stored import stored
 from mtcd.protocol.codec.types import Bool, Count, Number
 from mtcd.protocol.token import Token
 
-SURVEYED = 5
+SURVEYED = 6
 """The count of numbers in a client's survey."""
 most_snapshots = limit_of("snapshots")
 

@@ -32,13 +32,11 @@ from mtcd.protocol.model import ClientModel, Fit, Problem, Theta
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Token
 
-MOST_STEPS = 200  # of an update whose step size is in the instruction
 
-
-def steps_of(reach: float, L: float) -> tuple[int, float]:
+def steps_of(reach: float, L: float, most: int) -> tuple[int, float]:
     """The number and the size of the steps of an update: they add up to ``reach``, each at most
-    1/L."""
-    Q = min(max(1, math.ceil(reach * L)), MOST_STEPS)
+    1/L; no more than ``most``."""
+    Q = max(1, math.ceil(min(reach * L, most)))
     return Q, min(reach / Q, 1.0 / L) if L else reach
 
 
@@ -144,7 +142,9 @@ class TouringClient(TokenClient):
         """``times`` local updates of the copy theta_k(gamma), with the step size of the
         instruction."""
         if instruction.stepsize:
-            Q, eta = steps_of(instruction.stepsize, self.model.smoothness)
+            model = self.model
+            most = model.most_steps(self.plan.majorises)
+            Q, eta = steps_of(instruction.stepsize, model.smoothness, most)
         else:
             Q, eta = self.plan.local_updates, self.plan.stepsize_at(token.t)
         self.visit(token, (times * Q, eta))

@@ -11,13 +11,13 @@ import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.methods.method import resolved_stepsize
+from mtcd.methods.mtcd.checks import MAJORISE
 from mtcd.methods.mtcd.features import ACCELERATIONS
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.methods.optimal_weights import Along
 from mtcd.methods.tours.anderson import MOST_PATIENCE, SLOWER, best_weights
 from mtcd.methods.tours.conjugate import along_tour, sound_weights
 from mtcd.methods.tours.momentum import next_momentum
-from mtcd.methods.tours.parties import MOST_STEPS
 from mtcd.methods.tours.rounding import Rounding
 from mtcd.methods.tours.survey import Survey
 from mtcd.models.glm.model import LinearProblem
@@ -151,14 +151,16 @@ class Scheme(ABC):
 
     def __init__(self, problem: LinearProblem, method: MTCD, start: State) -> None:
         self.problem, self.M = problem, ACCELERATIONS[method.acceleration or ""].most_starts(method)
+        self.majorise = method.local_solver == MAJORISE
         self.reach, self.Q, self.eta = 0.0, method.local_updates, resolved_stepsize(method)
 
     def steps(self, k: int) -> tuple[int, float]:
         """The number and the size of the steps of an update of client k."""
         if not self.reach:
             return self.Q, self.eta
-        L = self.problem.client(k).smoothness
-        Q = min(max(1, math.ceil(self.reach * L)), MOST_STEPS)
+        client = self.problem.client(k)
+        L = client.smoothness
+        Q = max(1, math.ceil(min(self.reach * L, client.most_steps(self.majorise))))
         return Q, min(self.reach / Q, 1.0 / L) if L else self.reach
 
     @abstractmethod

@@ -153,6 +153,7 @@ class TreeCG(Method):
         raise ConfigError("tree-cg has no step size: each step is the best one in its plane.")
 
     def prices(self, network: Network, tokens: int = 1) -> Prices:
+        # Along each link of the tree once up and once down.
         return Prices(hops=2 * (network.size - 1))
 
     def check(self, network: Network, problem: Problem | None = None) -> None:
@@ -193,6 +194,7 @@ class TreeMessages(Messages):
     @property
     def sizes(self) -> Sizes:
         """Of messages between clients the mean: as many go up as down."""
+        # Inner products go up with the sums, and the two coefficients of a step come down.
         floats = self.samples * self.outputs
         return Sizes(floats, floats, floats + (INNER_PRODUCTS + COEFFICIENTS) / 2)
 

@@ -36,6 +36,10 @@ Steps = Callable[[Array, Array], Array]
 
 # an eigendecomposition beyond this size takes longer than the steps that it saves
 LARGEST_GRAM = 1500
+# the most steps of an update whose step size others choose, if they are taken one by one
+MOST_STEPS = 200
+# beyond these, steps find nothing but rounding
+ANY = 10**12
 
 
 class LinearClient:
@@ -75,15 +79,26 @@ class LinearClient:
         return float(largest)
 
     def survey(self) -> Array:
-        """1, the number of columns, |X|_F^2, |X|^2, and how far columns are from orthogonal: d
-        |X|^2 / |X|_F^2."""
+        """1, the number of columns, |X|_F^2, |X|^2, how far columns are from orthogonal: d
+        |X|^2 / |X|_F^2, and the sum of log |x|^2 over columns x, of which those of zeros count as
+        the mean."""
         X = self.loss.scaled(self.X)
         values = X.data if is_sparse(X) else X.ravel(order="K")  # K: no copy, whatever the layout
         squares = float(values @ values)
         norm = (self.smoothness - self.regulariser.l2) / self.loss.curvature
         columns = self.X.shape[1]
         skew = columns * norm / squares if squares else 1.0
-        return np.array([1.0, columns, squares, norm, skew])
+        if not squares:
+            return np.array([1.0, columns, 0.0, norm, skew, 0.0])
+        squared = X.power(2) if is_sparse(X) else X * X
+        sizes = np.asarray(squared.sum(axis=0)).ravel()
+        logs = np.log(np.where(sizes > 0.0, sizes, squares / columns))
+        return np.array([1.0, columns, squares, norm, skew, float(logs.sum())])
+
+    def most_steps(self, majorise: bool) -> int:
+        """Any number, where steps have a closed form."""
+        closed = (majorise or self.loss.quadratic) and min(self.X.shape) <= LARGEST_GRAM
+        return ANY if closed and not self.regulariser.l1 else MOST_STEPS
 
     def local_update(self, theta: Array, aggregate: Array, updates: LocalUpdates) -> Array:
         """Q local updates; the aggregate is updated in place, the new theta_k is returned."""

@@ -83,7 +83,10 @@ class RandomTourWalk(Walk):
 
     def facts(self, network: Network, clients: Sequence[int]) -> Facts:
         place = {k: i for i, k in enumerate(clients)}
-        return RandomTourFacts([[place[j] for j in self.tree[k]] for k in clients])
+        tree = []
+        for k in clients:
+            tree.append([place[j] for j in self.tree[k]])
+        return RandomTourFacts(tree)
 
 
 class RandomTourFacts(Facts):

@@ -62,9 +62,10 @@ class TourWalk(Walk):
             first = self._place[start]
             n = len(self.tour)
             # Only the last time around: of the passages of a client, the last one stays.
-            self._last[start, hops] = {
-                self.tour[(first + hop) % n]: hop for hop in range(max(hops - n, 0), hops)
-            }
+            last = {}
+            for hop in range(max(hops - n, 0), hops):
+                last[self.tour[(first + hop) % n]] = hop
+            self._last[start, hops] = last
 
         return self._last[start, hops]
 

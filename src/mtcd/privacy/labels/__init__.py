@@ -2,6 +2,7 @@
 
 ``settings.py`` is the setting ``labels`` of a training, ``mechanisms.py`` how labels are
 randomised, ``draws.py`` what makes a table's draws the same every time, and the account of what
-was spent. ``corrected.py`` and ``networks.py`` are the losses of randomised labels. docs/privacy.md
-has the promise.
+was spent, which ``shown.py`` shows. ``corrected.py`` and ``networks.py`` are the losses of
+randomised labels, ``soft.py`` labels with noise and without a promise. ``own_metrics.py`` measures a
+run on the true labels, for their holder alone. docs/privacy.md has the promise.
 """

@@ -77,7 +77,8 @@ class RaisedLogistic(Logistic):
     @property
     @abstractmethod
     def largest(self) -> float:
-        """The largest derivative."""
+        """The largest derivative of the loss of one sample; the floor is a multiple of its
+        square."""
 
     def value(self, z: Array, y: Array) -> float:
         return super().value(z, y) + self._floor * float(np.count_nonzero(y))

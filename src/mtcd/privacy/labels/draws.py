@@ -35,7 +35,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Release:
+class LabelRelease:
     """Labels of a table that were randomised, once.
 
     ``labels``: a digest of the true ones, keyed with the secret. ``mechanism``: how they were
@@ -79,16 +79,18 @@ class TableDraws:
         """The secret of this table: drawn from the operating system once, then read."""
         return self._change(lambda secret, releases: (releases, secret))
 
-    def enter(self, release: Release) -> None:
+    def enter(self, release: LabelRelease) -> None:
         """Enter a release, unless it is there: the same one is spent once."""
 
-        def added(secret: bytes, releases: tuple[Release, ...]) -> tuple[tuple[Release, ...], None]:
+        def added(
+            secret: bytes, releases: tuple[LabelRelease, ...]
+        ) -> tuple[tuple[LabelRelease, ...], None]:
             known = any(one.identity == release.identity for one in releases)
             return (releases if known else (*releases, release)), None
 
         self._change(added)
 
-    def releases(self) -> tuple[Release, ...]:
+    def releases(self) -> tuple[LabelRelease, ...]:
         """All releases, the oldest first; none if there is no file."""
         try:
             return self._read(self.path.read_bytes())[1]
@@ -109,7 +111,7 @@ class TableDraws:
 
         return total
 
-    def _read(self, content: bytes) -> tuple[bytes, tuple[Release, ...]]:
+    def _read(self, content: bytes) -> tuple[bytes, tuple[LabelRelease, ...]]:
         if not content:  # made to be locked
             return os.urandom(SECRET_BYTES), ()
         try:
@@ -121,7 +123,7 @@ class TableDraws:
             secret = bytes.fromhex(found["secret"])
             if len(secret) != SECRET_BYTES:
                 raise ValueError("its secret has another length")
-            return secret, tuple(Release(**one) for one in found["releases"])
+            return secret, tuple(LabelRelease(**one) for one in found["releases"])
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise MtcdError(
                 f"{self.path}, which keeps the draws of the labels of {self.table.name}, cannot be "
@@ -131,7 +133,9 @@ class TableDraws:
 
     def _change(
         self,
-        change: Callable[[bytes, tuple[Release, ...]], tuple[tuple[Release, ...], Result]],
+        change: Callable[
+            [bytes, tuple[LabelRelease, ...]], tuple[tuple[LabelRelease, ...], Result]
+        ],
     ) -> Result:
         """Change the releases, with no other process in between."""
         try:
@@ -211,7 +215,7 @@ def entered(
     digest = digest_of(labels, secret)
     if draws is not None:
         began = datetime.now(UTC).isoformat(timespec="seconds")
-        draws.enter(Release(began, source.holder, mechanism, epsilon, digest))
+        draws.enter(LabelRelease(began, source.holder, mechanism, epsilon, digest))
 
     return secret, f"labels {digest} {epsilon!r} {mechanism}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -85,7 +85,5 @@ def own_metrics(run: Run, data: Any) -> OwnMetrics | None:
 
 def _measured(run: Run, samples: Any, part: str) -> dict[str, float]:
     classes = run.classes
-    labels = counted(samples.true_labels, classes)
-    true = replace(samples, labels=labels, true_labels=None, test=None)
-    outputs = run.outputs(true)
+    outputs = run.outputs(samples, counted(samples.true_labels, classes))
     return all_metrics(len(classes), outputs.has_probabilities).measured(part, outputs)

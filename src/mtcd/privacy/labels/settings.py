@@ -95,7 +95,7 @@ class LabelDP:
         return found
 
     def corrected(self, loss: Loss, model: Any) -> Loss:
-        """See ``mtcd.models.label_noise.LabelNoise``."""
+        """The loss for randomised labels: see ``mtcd.models.label_noise.LabelNoise``."""
         check_no_class_weight(model)
         if type(loss) is Squared:
             self._check_range()
@@ -114,7 +114,7 @@ class LabelDP:
         return kind(epsilon=self.epsilon, needs_shares=free, **more)
 
     def corrected_network_loss(self, loss: object) -> Any:
-        """See ``mtcd.models.label_noise.LabelNoise``."""
+        """The loss of a network for them, if it is linear in the label; others are refused."""
         if loss == "squared" or (loss is None and self.range is not None):
             self._check_range()
             return "squared"
@@ -239,7 +239,8 @@ def spent_by(draws: TableDraws) -> str:
 
 
 def checked_range(given: Any) -> tuple[float, float]:
-    """The range, checked."""
+    """The lowest and the highest label, as two finite numbers in order; anything else is
+    refused."""
     pair = isinstance(given, Sequence) and not isinstance(given, str) and len(given) == 2
     if not pair or not all(_is_finite(one) for one in given) or not given[0] < given[1]:
         raise ConfigError(
@@ -249,7 +250,8 @@ def checked_range(given: Any) -> tuple[float, float]:
 
 
 def checked_classes(given: Any) -> tuple[str | float, ...]:
-    """The classes, checked."""
+    """The classes in the order in which they were given: two or more, all of them texts or all
+    numbers."""
     listed = isinstance(given, Sequence) and not isinstance(given, str)
     if not listed or len(given) < 2 or len(set(given)) < len(given):
         raise ConfigError(

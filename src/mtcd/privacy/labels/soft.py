@@ -100,7 +100,7 @@ class SoftLabels:
         return self
 
     def corrected(self, loss: Loss, model: Any) -> Loss:
-        """See ``mtcd.models.label_noise.LabelNoise``."""
+        """The loss for numbers in place of classes: see ``mtcd.models.label_noise.LabelNoise``."""
         check_no_class_weight(model)
         if type(loss) is Squared:
             if self.range is None:
@@ -134,7 +134,7 @@ class SoftLabels:
         )
 
     def corrected_network_loss(self, loss: object) -> Any:
-        """See ``mtcd.models.label_noise.LabelNoise``."""
+        """Refused, whatever the loss: soft labels are for sealed trainings."""
         raise ConfigError(
             "privacy.labels.soft: split networks train in the open, where rounding takes the noise "
             "off: use privacy.labels.epsilon."

@@ -377,22 +377,21 @@ def start_bound(problem: LinearProblem) -> float:
     """The least power of two above f(0): clients need no more of it for their scales."""
     value = problem.read_off(np.zeros(problem.samples), 0.0)
     # f(0) may be 0 where all labels are.
-    return 2.0 ** math.ceil(math.log2(value)) if value > 0 else 1.0
+    if value <= 0:
+        return 1.0
+    return 2.0 ** math.ceil(math.log2(value))
 
 
 def gathered(clients: Sequence[Client], server: Party | None) -> list[Any]:
     """theta at the end of the last tour, which the clients hold when they are told the weights of
     the mix."""
-    [holding] = [
-        party.holding
-        for party in (server, *clients)
-        if isinstance(party, SealedServer | LoneHolder)
-    ]
-    return [
-        client.block.preview(holding.completed + 1, holding.steering.weights)
-        for client in clients
-        if isinstance(client, SealedClient)
-    ]
+    [holder] = [one for one in (server, *clients) if isinstance(one, SealedServer | LoneHolder)]
+    tour, weights = holder.holding.completed + 1, holder.holding.steering.weights
+    found = []
+    for client in clients:
+        if isinstance(client, SealedClient):
+            found.append(client.block.preview(tour, weights))
+    return found
 
 
 def check_columns(X: Any, party: str, free: int = 0) -> None:

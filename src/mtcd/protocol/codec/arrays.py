@@ -46,7 +46,10 @@ class AggregateField(ArrayField):
 
     def read(self, frame: Reader) -> Any:
         bounds = frame.bounds
-        return received(frame.array(self.name, bounds.shape, bounds.dtype), bounds)
+        numbers = frame.array(self.name, bounds.shape, bounds.dtype)
+        if bounds.tensors is None:
+            return numbers
+        return tensor_of(numbers, bounds)
 
     def most(self, bounds: Bounds) -> int:
         return array_bytes(bounds.shape, bounds.dtype.itemsize)
@@ -57,8 +60,10 @@ class RepresentationField(AggregateField):
 
     def read(self, frame: Reader) -> Any:
         bounds = frame.bounds
-        shape = bounds.representation(frame.sender)
-        return received(frame.array(self.name, shape, bounds.dtype), bounds)
+        numbers = frame.array(self.name, bounds.representation(frame.sender), bounds.dtype)
+        if bounds.tensors is None:
+            return numbers
+        return tensor_of(numbers, bounds)
 
 
 class ParametersField(ArrayField):
@@ -84,9 +89,10 @@ class SharedField(ArrayField):
         bounds = frame.bounds
         # Exactly as many arrays as the plan says: the loop below must not read into the next field.
         frame.whole(self.name, len(bounds.shared), len(bounds.shared) + 1)
-        return [
-            received(frame.array(self.name, shape, bounds.dtype), bounds) for shape in bounds.shared
-        ]
+        arrays = [frame.array(self.name, shape, bounds.dtype) for shape in bounds.shared]
+        if bounds.tensors is None:
+            return arrays
+        return [tensor_of(numbers, bounds) for numbers in arrays]
 
     def most(self, bounds: Bounds) -> int:
         return 8 + sum(array_bytes(shape, bounds.dtype.itemsize) for shape in bounds.shared)
@@ -97,10 +103,8 @@ def array_bytes(shape: Shape, itemsize: int) -> int:
     return 8 * (2 + len(shape)) + padded(itemsize * math.prod(shape))
 
 
-def received(numbers: Any, bounds: Bounds) -> Any:
-    """The array itself, or a tensor on the device on which the model uses it."""
-    if bounds.tensors is None:
-        return numbers
+def tensor_of(numbers: Numbers, bounds: Bounds) -> Any:
+    """The numbers as a tensor on the device on which the model uses them."""
     # Copied to its device here, once, so that no visit has to ask where an aggregate is.
     return _torch().from_numpy(numbers).to(bounds.device)
 

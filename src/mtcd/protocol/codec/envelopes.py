@@ -53,6 +53,7 @@ class Ack(NamedTuple):
     terms: Terms
 
 
+# Every party acknowledges to every other, and to itself: its own messages go the same way.
 ANYWHERE = "c>c c>itself c>s s>c s>itself"
 
 
@@ -74,6 +75,7 @@ class End(Payload):
     status: Annotated[str, Status()]
     t: Iteration
     hop: Count
+    # Not whole: what every token of a run carries, its end need not repeat.
     slots: Annotated[Mapping[str, Any], Slots(whole=False)] = field(default_factory=dict)
 
 
@@ -140,6 +142,7 @@ class Promise(Payload):
     ballot: Count
     hop: Count
     highest: Count
+    # Of these no answer will come: whoever asks must not wait for them.
     down: Annotated[frozenset[int], ClientSet(frozenset, last_client)] = frozenset()
 
 
@@ -158,7 +161,11 @@ WITHOUT_SERVER: frozenset[type] = frozenset({Received, Cancelled, End, Prepare, 
 CONTROL_PAYLOADS = WITH_SERVER | WITHOUT_SERVER
 
 
+# Asked for every frame, with the bounds of each link: few, and made once.
 @lru_cache(maxsize=4096)
 def with_control(bounds: Bounds) -> Bounds:
     """The same bounds with the control payloads."""
-    return replace(bounds, kinds=bounds.kinds | (WITH_SERVER if bounds.server else WITHOUT_SERVER))
+    control = WITHOUT_SERVER
+    if bounds.server:
+        control = WITH_SERVER
+    return replace(bounds, kinds=bounds.kinds | control)

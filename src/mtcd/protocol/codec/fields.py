@@ -56,9 +56,9 @@ class Field(ABC):
 
     def named(self, name: str) -> Self:
         """The same field for the attribute of this name."""
+        # A copy: one field object serves every class that declares it, each under its own name.
         field = copy(self)
         field.name = name
-        # A copy: one field object serves every class that declares it, each under its own name.
         return field
 
     @abstractmethod

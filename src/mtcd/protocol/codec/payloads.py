@@ -25,7 +25,7 @@ from inspect import get_annotations
 from itertools import groupby
 from typing import Any, ClassVar
 
-from mtcd.protocol.codec.extensions import Slots, check_slots
+from mtcd.protocol.codec.extensions import Slots
 from mtcd.protocol.codec.fields import Field
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.codec.reading import Chunks, Reader, Word, Words, WordsWriter
@@ -144,17 +144,9 @@ class Schema:
         # The record is built when the class is declared, so that a mistake shows at import.
         self.routes = frozenset(routes.split())
         self.record = Nested(kind)
-        self._checks = kind.check is not Payload.check
-        self._has_slots = any(isinstance(part, Slots) for part in self.record.parts)
-
-    def read(self, frame: Reader) -> Payload:
-        """Read a payload and check all of it."""
-        payload: Any = self.record.read(frame)
-        if self._checks:
-            payload.check(frame.bounds)
-        if self._has_slots and payload.slots:
-            check_slots(payload, frame.bounds)
-        return payload  # type: ignore[no-any-return]
+        self.has_check = kind.check is not Payload.check
+        """Whether fields that are valid by themselves may be inconsistent."""
+        self.has_slots = any(isinstance(part, Slots) for part in self.record.parts)
 
 
 SCHEMAS: dict[type, Schema] = {}

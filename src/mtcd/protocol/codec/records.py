@@ -62,12 +62,16 @@ class StateWriter:
         """The numbers of what is written once, by identity."""
         text = self._packer.pack(value)
 
+        # Large ones apart: they go to the disk from where they lie, without a copy.
         small: list[Any] = []
         large: list[Numbers] = []
         for array in self._arrays:
             # as is_large, without a call for each array of every commit
             behind = array.nbytes >= LARGE and array.nbytes % 8 == 0
-            (large if behind else small).append(array)
+            if behind:
+                large.append(array)
+            else:
+                small.append(array)
         data = b"".join(small)
         return Parts(SIZES.pack(len(text), len(data)) + text + data, large)
 
@@ -79,8 +83,10 @@ class StateWriter:
             return {TAG: ["again", number]}
 
         kind = type(value)
-        if kind is np.ndarray:
-            return self._array(value)
+        if kind is np.ndarray and value.dtype in DTYPES:
+            number = known[id(value)] = len(known)
+            self._arrays.append(np.ascontiguousarray(value))
+            return {TAG: ["array", number, DTYPES[value.dtype], *value.shape]}
         if kind is Envelope:
             number = known[id(value)] = len(known)
             return {TAG: ["Envelope", number, *value]}
@@ -89,14 +95,6 @@ class StateWriter:
         if found is None:
             return {TAG: self._foreign(value)}
         return {TAG: [found.name, *found.parts(value)]}
-
-    def _array(self, value: Numbers) -> dict[None, list[Any]]:
-        name = DTYPES.get(value.dtype)
-        if name is None:
-            raise MtcdError(f"An array of {value.dtype.str} cannot be kept.")
-        number = self._known[id(value)] = len(self._known)
-        self._arrays.append(np.ascontiguousarray(value))
-        return {TAG: ["array", number, name, *value.shape]}
 
     def _foreign(self, value: Any) -> list[Any]:
         """A number of NumPy or a tensor."""
@@ -107,6 +105,8 @@ class StateWriter:
             number = self._known[id(value)] = len(self._known)
             self._arrays.append(data)
             return ["tensor", number, kind, data.nbytes, *shape]
+        if isinstance(value, np.ndarray):
+            raise MtcdError(f"An array of {value.dtype.str} cannot be kept.")
         raise MtcdError(f"A {type(value).__name__} cannot be kept.")
 
 
@@ -142,6 +142,8 @@ class _Reading:
 
     def value(self, stored: dict[Any, Any]) -> Any:
         """The value that a dict encodes; the dict itself if it has no tag."""
+        # The text of a journal is trusted as far as its checksum goes, but no class is made that is
+        # not declared: there is no way from a record to other code.
         match stored.get(TAG):
             case None:
                 return stored

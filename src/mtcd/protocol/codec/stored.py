@@ -44,6 +44,7 @@ class Description(NamedTuple):
     parts: Callable[[Any], Iterable[Any]]
 
 
+# Sets sorted: equal states are then equal bytes, whatever the order in which sets were filled.
 DESCRIBED: dict[type, Description] = {
     tuple: Description("tuple", iter),
     set: Description("set", sorted),
@@ -54,6 +55,7 @@ DESCRIBED: dict[type, Description] = {
 
 def stored(kind: Class) -> Class:
     """Declare a class that states may hold."""
+    # By the bare name: modules move from version to version, and old states must stay readable.
     taken = STORED.setdefault(kind.__name__, kind)
     if taken is not kind:
         raise TypeError(f"two classes that are stored have the name {kind.__name__}")
@@ -62,6 +64,7 @@ def stored(kind: Class) -> Class:
 
 def described(kind: type) -> Description | None:
     """How objects of this class are written; None if no state may hold them."""
+    # Looked up at every commit, for every object: found once for each class.
     known = DESCRIBED.get(kind)
     if known is None and STORED.get(kind.__name__) is kind:
         known = DESCRIBED[kind] = Description(kind.__name__, _parts_of(kind))

@@ -74,14 +74,23 @@ class Delta32(Transport):
     def _change(self, told: dict[int, Array], index: int, numbers: Any) -> Any:
         if numbers.dtype == F4:  # in its wire form already: it is sent again
             return numbers
+        # What the receiver will have, and not what was meant: rounding is part of the next change,
+        # so that it does not add up.
         known = told.get(index)
-        change = self.encode(numbers if known is None else numbers - known)
-        told[index] = self.decode(change) if known is None else known + change
+        if known is None:
+            change = self.encode(numbers)
+            told[index] = self.decode(change)
+        else:
+            change = self.encode(numbers - known)
+            told[index] = known + change
         return change
 
     def _sum(self, heard: dict[int, Array], index: int, change: Any) -> Array:
         known = heard.get(index)
-        now = self.decode(change) if known is None else known + change
+        # The same sum in the same order as at the sender: both ends have the same R to the bit.
+        now = self.decode(change)
+        if known is not None:
+            now = known + change
         heard[index] = now
         return np.array(now)  # the party changes it in place
 

@@ -71,6 +71,7 @@ class Trace:
         """The trace before the training."""
         own = None
         if clusters is not None:
+            # every client is in one cluster: nothing stays empty
             own = np.empty(network.size, np.int64)
             for c, members in enumerate(clusters):
                 own[list(members)] = c
@@ -103,6 +104,7 @@ class Trace:
 
         messages = np.array(list(chain(*windows)), np.int64).reshape(-1, 4)
         messages[:, 3] = messages[:, 3].clip(min=0)  # a first pass counts up to 0
+
         visits, last = _visits(tracer, rows)
         tokens = tracer.tokens
         if not tokens and total:
@@ -129,6 +131,8 @@ class Trace:
         both = np.concatenate([self.edges, self.edges[:, ::-1]])[:MOST_KEPT]
         whole = 2 * self.edges_total
         shown = min(rounds, MOST_KEPT // max(1, len(both)))
+
+        # evenly spread over the training, with the first and the last round
         at = np.linspace(1, rounds, shown).round().astype(np.int64)
         messages = np.column_stack(
             [np.tile(both[:, 0], shown), np.tile(both, (shown, 1)), np.repeat(at, len(both))]
@@ -165,6 +169,7 @@ class Trace:
     @classmethod
     def read(cls, path: Path) -> Self:
         """Read a file; raises ``ValueError`` or ``KeyError`` if it is not valid."""
+        # files may be from strangers: a pickle would run their code
         with np.load(read_zip(path), allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in arrays.files}
         if found.pop("format", 0) != FORMAT:
@@ -204,6 +209,7 @@ def _links(network: Network) -> Ints:
     chosen: list[tuple[int, int]] = []
     for k, near in enumerate(network.neighbours):
         later = near[bisect_right(near, k) :]  # each link once
+        # so that links of all clients are among them, however many each has
         chosen.extend((k, j) for j in later[ahead::stride])
         ahead = (ahead - len(later)) % stride
     return np.array(chosen, np.int64).reshape(-1, 2)

@@ -148,6 +148,7 @@ class Tracer:
 
         For somebody who watches, in another thread. The first call returns none.
         """
+        # taken over as a whole: the training adds to a new list from now on
         seen = self._latest or []
         self._latest = []
         self._open = 0
@@ -200,6 +201,7 @@ class Tracer:
     def _full(self) -> None:
         """The present window is full: the next one begins later."""
         if len(self.windows) == MOST_WINDOWS:
+            # those that stay are as far apart as the new spacing
             self.windows = self.windows[::2]
             self.spacing = 2 * self.spacing
             self.before = self.before[::2]

@@ -50,7 +50,8 @@ def token_roaming(
             Z = Z + f.h(k, new) - f.h(k, theta[k])  # line 9
             theta[k] = new
         before, k = k, next_client(s, k)  # line 10
-        Z = Z if k == before else travelled(Z)
+        if k != before:
+            Z = travelled(Z)
     return theta, Z, k
 
 
@@ -75,11 +76,9 @@ def stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, S: i
 def transported(method: MTCD) -> Travelled:
     """The transport of the method, for line 10."""
     transport = make_transport(method.transport)
-    return (
-        np.copy
-        if transport is None
-        else lambda Z: np.asarray(transport.decode(transport.encode(Z)))
-    )
+    if transport is None:
+        return np.copy
+    return lambda Z: np.asarray(transport.decode(transport.encode(Z)))
 
 
 def mtcd(
@@ -92,15 +91,19 @@ def mtcd(
 ) -> list[Theta]:
     """Algorithm 2: theta^0, ..., theta^T. ``choose``: where the server chooses the weights."""
     clusters = method.token_clusters(network, seed)
-    tokens = (method.tokens or 1) if clusters is None else len(clusters)
+    tokens = method.tokens or 1
+    if clusters is not None:
+        tokens = len(clusters)
     roaming = plan_roaming(network, tokens, clusters, method.walk, method.start, seed, method.hops)
     roaming = through_changes(roaming, network, clusters)
     batches = Batches(problem.samples, method.batch, seed)
+
     S, Q, eta = method.hops, method.local_updates, resolved_stepsize(method)
     assert S is not None
     iterates = [zeros(problem)]
     for t in range(T):  # line 2
         theta = iterates[-1]
+
         f = Objective(problem, batches.rows(t))  # line 4
         Z = f.token(theta)  # lines 5, 6
         ends, visited = [], []
@@ -114,11 +117,10 @@ def mtcd(
                 return roaming.next(gamma, t, s + 1, k, trail[-2])
 
             first = roaming.first(gamma, t)  # line 8
-            roams = first != NOWHERE  # NOWHERE: all clients of the cluster are absent
-            # line 9
-            ends.append(
-                token_roaming(theta, Z, first, f, S, Q, eta, next_client)[0] if roams else theta
-            )
+            end = theta
+            if first != NOWHERE:  # unless all clients of the cluster are absent
+                end, _, _ = token_roaming(theta, Z, first, f, S, Q, eta, next_client)  # line 9
+            ends.append(end)
             visited.append(set(trail))  # with NOWHERE, which is no client
         if choose is not None:
             w = choose(problem, theta, ends, visited)
@@ -127,17 +129,12 @@ def mtcd(
                 [theta_k + weighted(w.tolist(), changes[k]) for k, theta_k in enumerate(theta)]
             )
             continue
-        iterates.append(
-            [
-                combine(
-                    method.combine_rule,
-                    theta[k],
-                    [end[k] for end in ends],
-                    [k in seen for seen in visited],
-                )
-                for k in range(network.size)
-            ]
-        )  # lines 10, 11
+
+        combined = []
+        for k in range(network.size):  # lines 10, 11
+            copies, came = [end[k] for end in ends], [k in seen for seen in visited]
+            combined.append(combine(method.combine_rule, theta[k], copies, came))
+        iterates.append(combined)
     return iterates
 
 
@@ -146,6 +143,8 @@ def combine(rule: str, start: Array, copies: list[Array], came: list[bool]) -> A
     visited client k."""
     if not any(came):
         return start  # all copies are theta^t
-    # average: 1/Gamma each; otherwise equal among the visitors, which is one-hot for a single one
-    weights = [1 / len(copies) if rule == "average" else seen / sum(came) for seen in came]
+    # equal among the visitors, which is one-hot for a single one
+    weights = [seen / sum(came) for seen in came]
+    if rule == "average":
+        weights = [1 / len(copies)] * len(copies)
     return np.asarray(sum(w * copy for w, copy in zip(weights, copies, strict=True)))

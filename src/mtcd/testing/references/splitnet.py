@@ -82,18 +82,19 @@ class Task:
         """H of all representations."""
         if self.aggregation == "concat":
             return torch.cat(parts, dim=1)
-        return torch.stack(parts).sum(dim=0) / (len(parts) if self.aggregation == "mean" else 1)
+        total = torch.stack(parts).sum(dim=0)
+        if self.aggregation == "mean":
+            return total / len(parts)
+        return total
 
 
 class SplitObjective:
     """f on a mini-batch."""
 
     def __init__(self, task: Task, batches: Batches, t: int) -> None:
-        rows = (
-            torch.arange(len(task.labels))
-            if batches.size is None
-            else torch.as_tensor(batches.rows(t))
-        )
+        rows = torch.arange(len(task.labels))
+        if batches.size is not None:
+            rows = torch.as_tensor(batches.rows(t))
         self.task = task
         self.features = [x[rows] for x in task.features]
         self.labels = task.labels[rows]
@@ -119,12 +120,13 @@ class SplitObjective:
         in theta_0 only."""
         theta_k, theta_0 = _leaves(theta_k), _leaves(theta_0)
         if k is not None:
+            # the others are fixed, as they are numbers in the token
             parts = [*parts[:k], self.h(k, theta_k), *parts[k + 1 :]]
         wanted = [*theta_k.values(), *theta_0.values()]
+        if not wanted:  # neither has parameters, which autograd does not take
+            return {}, {}
         found = iter(
             torch.autograd.grad(self.value(parts, theta_0), wanted, materialize_grads=True)
-            if wanted
-            else ()
         )
         return {name: next(found) for name in theta_k}, {name: next(found) for name in theta_0}
 
@@ -203,6 +205,7 @@ def mtcd(
                 token_roaming(theta, Z, theta_0, roaming.first(gamma, t), f, S, how, t, then)
             )
             visited.append(set(trail))
+
         new_0 = improved_fusion(theta_0, Z, f, how, t)
         came = [[k in seen for seen in visited] for k in range(len(theta))]
         # line 11
@@ -214,8 +217,9 @@ def mtcd(
 def combine(rule: str, copies: Sequence[PartyWeights], came: Sequence[bool]) -> PartyWeights:
     """sum_gamma w_gamma theta_k(gamma): 1/Gamma each, or equal among the visitors; other copies are
     theta^t."""
-    fair = rule == "average" or not any(came)
-    weights = [1 / len(copies) if fair else seen / sum(came) for seen in came]
+    weights = [1 / len(copies)] * len(copies)
+    if rule != "average" and any(came):
+        weights = [seen / sum(came) for seen in came]
 
     def mix(parts: Sequence[Mapping[str, Tensor]]) -> Weights:
         pairs = list(zip(weights, parts, strict=True))
@@ -263,6 +267,8 @@ def stcd(
     parts = f.parts(theta)  # line 2
     if not first_pass:
         parts = [torch.zeros_like(part) for part in parts]
+
+    # the velocity stays with the party: only theta_0 itself travels with the token
     velocities = dict.fromkeys(fusing, theta_0.velocity)
     eta = how.stepsize(0)  # without syncs there is no schedule
     k, previous = roaming.first(0, 0), NOWHERE

@@ -22,15 +22,19 @@ def the_token(world: World) -> tuple[Token, list[Array]]:
         terms |= journal.last()["terms"]
     parties = {k: world.from_journal(k) for k in world.numbers}
     for party in parties.values():
+        # parties that are behind would still count tokens of terms that are over
         party.policy.learn_terms(terms)
-    tokens = [
-        envelope.message.payload
-        for party in parties.values()
-        for envelope in party.outbox.values()
-        if isinstance(envelope.message.payload, Token)
-        and envelope.term == max(terms, default=0)
-        and not parties[envelope.to].is_duplicate(envelope)
-    ]
+
+    # copies of a token may be in several outboxes; one counts, in the newest term, not yet processed
+    tokens: list[Token] = []
+    newest = max(terms, default=0)
+    for party in parties.values():
+        for envelope in party.outbox.values():
+            payload = envelope.message.payload
+            if not isinstance(payload, Token) or envelope.term != newest:
+                continue
+            if not parties[envelope.to].is_duplicate(envelope):
+                tokens.append(payload)
     assert len(tokens) == 1, f"{len(tokens)} tokens count"
     clients: list[Any] = [parties[k].party for k in world.numbers]
     return tokens[0], [client.parameters() for client in clients]
@@ -54,7 +58,12 @@ def at_last_sync(world: World) -> list[Array]:
             client = reliable.party
             if client.t < t:
                 reliable.policy.roll_back()
-            held.append((client.theta if client.t == t else client.combined)[0])
+
+            # theta^t, or from the iteration before, what becomes theta^t with the sync
+            found = client.combined
+            if client.t == t:
+                found = client.theta
+            held.append(found[0])
     return held
 
 

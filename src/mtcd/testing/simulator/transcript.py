@@ -27,6 +27,7 @@ from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import SERVER, Progress
 from mtcd.protocol.token import Token
 from mtcd.testing.simulator.invariants import (
+    PRECISION,
     at_last_sync,
     check_lone_token,
     check_server,
@@ -60,7 +61,9 @@ class Transcript:
 
     def name(self, k: int) -> str:
         """The name of a party."""
-        return "server" if k == SERVER else f"c{k}"
+        if k == SERVER:
+            return "server"
+        return f"c{k}"
 
     def say(self, text: str) -> None:
         """Add a remark between the events."""
@@ -84,11 +87,8 @@ class Transcript:
                 self.world.crash(envelope.to)
                 self.event(f"{what}: {self.name(envelope.to)} crashes")
             else:
-                self.event(
-                    what
-                    + OUTCOMES.get(outcome, f": {outcome.value}")
-                    + self._sent(envelope.to, before)
-                )
+                how = OUTCOMES.get(outcome, f": {outcome.value}")
+                self.event(f"{what}{how}{self._sent(envelope.to, before)}")
                 self._write_reports()
 
     def until(self, condition: Condition) -> None:
@@ -102,6 +102,7 @@ class Transcript:
     def next_receiver(self) -> int:
         """The party that the next envelope goes to."""
         envelope = self._next(None, None)
+        # back where it was: looking at it changes nothing
         self.world.in_flight.insert(0, pack(envelope))
         return envelope.to
 
@@ -122,7 +123,10 @@ class Transcript:
 
     def crash_at_commit(self, k: int, after: bool) -> None:
         """A party will crash at its next commit, just before or just after it."""
-        checks = iter([False, True] if after else [True])
+        # the journal asks twice, before and after it writes; then never again
+        checks = iter([True])
+        if after:
+            checks = iter([False, True])
         self.world.journals[k].crashes = lambda: next(checks, False)
 
     def restart(self, k: int) -> None:
@@ -134,7 +138,10 @@ class Transcript:
     def notice(self, k: int, down: bool, observers: Sequence[int]) -> None:
         """The links of these parties report that party k is down, or up."""
         names = ", ".join(self.name(observer) for observer in observers)
-        self.event(f"{names}: the link reports that {self.name(k)} is {'down' if down else 'up'}")
+        state = "up"
+        if down:
+            state = "down"
+        self.event(f"{names}: the link reports that {self.name(k)} is {state}")
         for observer in observers:
             before = set(self._outbox(observer))
             self.world.report(observer, k, down)
@@ -192,13 +199,20 @@ class Transcript:
                 held = world.parameters()
                 self.lines.append(f"  server  round {server['round']}")
         for k in clients:
-            state = "up" if k in world.parties else "down"
+            state = "down"
+            if k in world.parties:
+                state = "up"
             self.lines.append(f"  {self.name(k)}      {state:5} theta = {float(held[k][0]):7.4f}")
+
+        # the invariant of the whole library, which no fault may break
         difference = abs(problem.aggregate(held) - aggregate).max()
-        fits = "yes" if difference < 1e-9 else f"no, {difference:.1e} apart"
+        fits = f"no, {difference:.1e} apart"
+        if difference < PRECISION:
+            fits = "yes"
         self.lines.append(
             f"  The sum of h_k(theta_k) over all clients is the aggregate of {owner}: {fits}."
         )
+
         twice = sum(count > 1 for count in world.processed.values())
         self.lines.append(
             f"  Envelopes processed twice: {twice}. Objective: "
@@ -215,7 +229,9 @@ class Transcript:
 
     def _outbox(self, k: int) -> Sequence[tuple[int, int]]:
         party = self.world.parties.get(k)
-        return [] if party is None else list(party.outbox)
+        if party is None:  # it is down
+            return []
+        return list(party.outbox)
 
     def _next(self, sender: int | None, to: int | None) -> Envelope:
         """The next envelope in flight; acks before it arrive."""
@@ -232,20 +248,19 @@ class Transcript:
                         continue
                     world.in_flight.remove(data)
                     return thing
-            hung = world.hung
-            again = [
-                one
-                for k, party in world.parties.items()
-                if k not in hung
-                for one in party.unacknowledged()
-            ]
-            world.in_flight += [pack(envelope) for envelope in again]
+            # nothing of these is on its way: all send again what waits for an ack
+            for k, party in world.parties.items():
+                if k not in world.hung:
+                    world.in_flight += [pack(envelope) for envelope in party.unacknowledged()]
         raise AssertionError("nothing is on its way")
 
     def _what(self, envelope: Envelope) -> str:
         key = envelope.sender, envelope.to, envelope.sequence
-        again = " again" if key in self._arrived else ""
+        again = ""
+        if key in self._arrived:
+            again = " again"
         self._arrived.add(key)
+
         way = f"{self.name(envelope.sender)} -> {self.name(envelope.to)}"
         return f"{way}: {describe(envelope)}{again}"
 
@@ -274,13 +289,18 @@ class Transcript:
 
 def describe(envelope: Envelope) -> str:
     """A short description of the payload of an envelope."""
-    payload, term = envelope.message.payload, f", term {envelope.term}" if envelope.term else ""
-    when = f"iteration {envelope.iteration}, " if envelope.iteration else ""
+    payload, term, when = envelope.message.payload, "", ""
+    if envelope.term:
+        term = f", term {envelope.term}"
+    if envelope.iteration:
+        when = f"iteration {envelope.iteration}, "
     match payload:
         case Token():
             return f"token {payload.index} ({when}hop {payload.hop}{term})"
+        case Prepare() if payload.binding:
+            return f"prepare {payload.ballot}"
         case Prepare():
-            return f"{'prepare' if payload.binding else 'probe'} {payload.ballot}"
+            return f"probe {payload.ballot}"
         case Promise():
             return f"promise {payload.ballot} (hop {payload.hop})"
         case Release():

@@ -56,10 +56,8 @@ class CrashingJournal(MemoryJournal):
     def copy(self) -> MemoryJournal:
         """The same content, in a journal that may be written to."""
         made = MemoryJournal()
-        made.content, made.beside = (
-            self.content,
-            {name: array.copy() for name, array in self.beside.items()},
-        )
+        made.content = self.content
+        made.beside = {name: array.copy() for name, array in self.beside.items()}
         return made
 
 
@@ -98,7 +96,11 @@ class World:
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
         first = self.make_parties()
-        self.numbers = [*range(len(first.clients)), *([] if first.server is None else [SERVER])]
+        self.numbers = list(range(len(first.clients)))
+        if first.server is not None:
+            self.numbers.append(SERVER)
+
+        # they outlive the parties, as files do
         self.journals = {number: CrashingJournal() for number in self.numbers}
         self.parties: dict[int, ReliableParty] = {}
         self.away: dict[int, int] = {}
@@ -141,6 +143,7 @@ class World:
         """The parameters of all clients, up or down, from their journals."""
         parties = self.make_parties()
         for k, client in enumerate(parties.clients):
+            # not from the parties in memory, which may be ahead of what they have written
             client.restore(self.journals[k].last()["party"])
         return parties.parameters()
 
@@ -155,6 +158,8 @@ class World:
             if not self.in_flight:
                 return
         self._send_again()
+
+        # in any order: links promise none
         place = self.random.randrange(len(self.in_flight))
         self.in_flight[place], self.in_flight[-1] = self.in_flight[-1], self.in_flight[place]
         data = self.in_flight.pop()
@@ -164,6 +169,7 @@ class World:
         if self.random.random() < self.faults.loss:
             self.happened["loss"] += 1
             return
+
         thing = unpack(data)
         try:
             self.arrive(thing, data)
@@ -172,9 +178,9 @@ class World:
 
     def send_all(self) -> None:
         """Every party that is up sends all that waits for an ack."""
-        self.in_flight = [
-            pack(one) for party in self.parties.values() for one in party.unacknowledged()
-        ]
+        self.in_flight = []
+        for party in self.parties.values():
+            self.in_flight += map(pack, party.unacknowledged())
         self.random.shuffle(self.in_flight)
 
     def _send_again(self) -> None:
@@ -183,44 +189,50 @@ class World:
             return
         waiting = self.parties[self.random.choice(sorted(self.parties))].unacknowledged()
         if waiting and self.random.random() < self.eager:
-            self.in_flight.append(
-                pack(self.random.choice(waiting[-4:] if self.random.random() < 0.7 else waiting))
-            )
+            if self.random.random() < 0.7:  # mostly new ones, which have not arrived yet
+                waiting = waiting[-4:]
+            self.in_flight.append(pack(self.random.choice(waiting)))
 
     def arrive(self, thing: Envelope | Ack, data: bytes) -> Arrival:
         """An envelope or ack reaches its receiver, if that is up."""
         at = receiver(thing)
-        other = thing.to if isinstance(thing, Ack) else thing.sender
         if at not in self.parties:
             return Arrival.DOWN
-        if at != other and frozenset({at, other}) in self.cuts:
+        if frozenset({thing.sender, thing.to}) in self.cuts:  # a party is not cut off from itself
             return Arrival.CUT
         if at in self.hung:
             self.in_flight.append(data)
             return Arrival.HUNG
+
         party = self.parties[at]
         if isinstance(thing, Ack):
             party.acknowledge(thing)
             return Arrival.ACK
         is_new, is_stale = not party.is_duplicate(thing), party.policy.is_stale(thing)
+
         key = thing.sender, thing.to, thing.sequence
         before = set(party.outbox)
         try:
             ack, reports = party.deliver(thing)
         except Crash:
+            # whether it counts as processed, the journal says: it is all that survives
             kept = self.from_journal(at)
             self.processed[key] += is_new and kept.is_duplicate(thing)
             raise
+
         if ack is None:
             return Arrival.DEFERRED
         self.processed[key] += is_new
         self.reports += reports
+
         new = [pack(envelope) for place, envelope in party.outbox.items() if place not in before]
         self.in_flight += [pack(ack), *new]
         if not is_new:
             return Arrival.DUPLICATE
         # checked before and after: the envelope may carry a new term, or end its own iteration
-        return Arrival.STALE if is_stale and party.policy.is_stale(thing) else Arrival.PROCESSED
+        if is_stale and party.policy.is_stale(thing):
+            return Arrival.STALE
+        return Arrival.PROCESSED
 
     def _faults(self) -> None:
         for number, until in list(self.away.items()):
@@ -228,10 +240,13 @@ class World:
                 self.start(number)
         self.hung = {number: until for number, until in self.hung.items() if until > self.time}
         self.cuts = {link: until for link, until in self.cuts.items() if until > self.time}
+        # one generator for all: a seed tells the whole story, and can be told again
         chance, pick = self.random.random, self.random.choice
+
         until = self.time + self.random.randrange(1, LONGEST_OUTAGE)
         if chance() < self.faults.crash and self.parties:
             self.crash(pick(sorted(self.parties)), until)
+
         if chance() < self.faults.hang:
             self.hung[pick(self.numbers)] = until
             self.happened["hang"] += 1
@@ -247,7 +262,10 @@ class World:
         if party is not None and observer not in self.hung:
             before = set(party.outbox)
             try:
-                (party.peer_lost if down else party.peer_found)(k)
+                if down:
+                    party.peer_lost(k)
+                else:
+                    party.peer_found(k)
                 self.in_flight += [
                     pack(one) for place, one in party.outbox.items() if place not in before
                 ]
@@ -267,7 +285,9 @@ class World:
 
 def receiver(thing: Envelope | Ack) -> int:
     """The party that an envelope or ack goes to."""
-    return thing.sender if isinstance(thing, Ack) else thing.to
+    if isinstance(thing, Ack):
+        return thing.sender  # of the envelope that is acknowledged
+    return thing.to
 
 
 def make_with(build: Callable[..., ReliableParty], *more: Any) -> Make:

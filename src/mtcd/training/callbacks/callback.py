@@ -68,6 +68,7 @@ class Moment:
     @cached_property
     def parameters(self) -> list[Any]:
         """A copy of theta, client by client; of split networks by name, theta_0 last."""
+        # Copied: the clients go on with their own arrays, and a callback may keep what it gets.
         return [_copied(theta) for theta in self.get_parameters()]
 
     @cached_property

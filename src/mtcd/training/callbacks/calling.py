@@ -30,6 +30,7 @@ class Calling(Watcher):
                     f"callbacks takes a list of Callback objects, but one is {one!r}."
                 )
         self.callbacks, self.trained = callbacks, trained
+        # Only those with a state of their own: a checkpoint names them, and must find them again.
         self._kept = [one for one in callbacks if type(one).state is not Callback.state]
         self.wants_syncs = any(type(one).on_sync is not Callback.on_sync for one in callbacks)
         self._stopped: str | None = None
@@ -45,9 +46,13 @@ class Calling(Watcher):
         They decide by measurements, which have no noise: what they decide would tell more than the
         budget counts.
         """
+        # By what the class says and defines, before anything is trained: the budget is spent by
+        # then.
         for one in self.callbacks:
             if one.ends_training or type(one).chosen is not Callback.chosen:
-                does = "ends the training" if one.ends_training else "chooses the model"
+                does = "chooses the model"
+                if one.ends_training:
+                    does = "ends the training"
                 raise ConfigError(
                     f"callbacks: {type(one).__name__} {does} by measurements, which have no noise: "
                     f"with privacy.dp "
@@ -85,6 +90,7 @@ class Calling(Watcher):
                 stack.callback(_called, one, "close")
 
     def chosen(self) -> tuple[Sequence[Any], str] | None:
+        # The first one that chooses: two models of one run there cannot be.
         for one in self.callbacks:
             found: tuple[Sequence[Any], str] | None = _called(one, "chosen")
             if found is not None:
@@ -122,14 +128,18 @@ class Calling(Watcher):
             _called(one, hook, told(partial(self._stop, type(one).__name__)))
 
     def _stop(self, name: str, reason: str = "") -> None:
-        if self._stopped is None:
-            self._stopped = f"{name}: {reason}" if reason else name
+        if self._stopped is not None:  # the first one says why
+            return
+        self._stopped = name
+        if reason:
+            self._stopped = f"{name}: {reason}"
 
 
 def _called(one: Callback, hook: str, *given: Any) -> Any:
     """What a method of a callback returns; an error names both."""
     try:
         return getattr(one, hook)(*given)
+    # Our own errors say already what to do.
     except MtcdError:
         raise
     except Exception as error:  # the user's code may raise anything

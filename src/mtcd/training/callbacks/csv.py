@@ -50,8 +50,11 @@ class CsvWriter(Callback):
 
     def on_start(self, info: RunInfo) -> None:
         path = Path(self.file)
+        # Before anything is trained: hours later it would be too late to hear of it.
         check_writable(path.parent)
         self._check_ours(path)
+        # A training that is resumed writes its earlier rows again: the file may be from after the
+        # checkpoint.
         self._rows = Rows(row.row() for row in info.history)
         self._write_all()
 
@@ -59,6 +62,7 @@ class CsvWriter(Callback):
     def _check_ours(path: Path) -> None:
         """Reject an existing file that is not such a history."""
         try:
+            # By its first bytes: a name that was given by mistake must not cost a table.
             if path.exists():
                 with path.open("rb") as file:
                     start = file.read(len(HEADER))
@@ -74,6 +78,7 @@ class CsvWriter(Callback):
     def on_measure(self, moment: Moment) -> None:
         row = moment.measurement.row()
         self._rows.append(row)
+        # A column that is new stands in the header too, so that all is written again.
         if set(row) <= set(self._columns):
             self._append(row)
         else:  # the first row, or a metric that was not there before
@@ -90,4 +95,7 @@ class CsvWriter(Callback):
 
     def _write_all(self) -> None:
         self._columns = self._rows.columns
-        write_whole(Path(self.file), self._rows.to_csv() if self._rows else "")
+        text = ""  # before the first measurement, it is not known which columns there will be
+        if self._rows:
+            text = self._rows.to_csv()
+        write_whole(Path(self.file), text)

@@ -45,7 +45,9 @@ class EarlyStopping(Callback):
         check_number("callbacks.min_improvement", self.min_improvement)
 
     def on_start(self, info: RunInfo) -> None:
+        # Here and not in the constructor: one object may be given to several trainings.
         self._best, self._waited, self._rows = Best(self.on, self.min_improvement), 0, 0
+        # Counted anew from the history, so that no state of its own is needed in a checkpoint.
         for row in info.history:
             self._count(row)
         if self._waited >= self.patience:
@@ -62,9 +64,12 @@ class EarlyStopping(Callback):
             self._first = row
         self._rows += 1
         value = value_of(row, self.on)
-        if value is not None:
-            waits = not self._best.improves(value) and has_begun(self._first, row)
-            self._waited = self._waited + 1 if waits else 0
+        if value is None:
+            return
+        if self._best.improves(value) or not has_begun(self._first, row):
+            self._waited = 0
+        else:
+            self._waited += 1
 
     @property
     def _reason(self) -> str:

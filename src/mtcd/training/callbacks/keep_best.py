@@ -49,6 +49,7 @@ class KeepBest(Callback):
 
     def on_start(self, info: RunInfo) -> None:
         self._rows = len(info.history)
+        # ``restore`` comes first: what it brought must not be thrown away.
         if not self._restored:
             self._best, self._parameters = Best(self.on), []
         self._restored = False
@@ -59,6 +60,7 @@ class KeepBest(Callback):
         self._rows += 1
         value = value_of(row, self.on)
         if value is not None and self._best.improves(value):
+            # a copy, which is made only here: copying at every measurement would take long
             self._parameters, self._iteration = moment.parameters, row.iteration
 
     def chosen(self) -> tuple[Sequence[Any], str] | None:
@@ -77,9 +79,12 @@ class KeepBest(Callback):
         if any(hasattr(theta, "trees") for theta in self._parameters):
             taken = take(self._parameters)
             return Snapshot({**facts, **taken.facts}, taken.tensors)
+
         tensors: dict[str, Any] = {}
         for k, theta in enumerate(self._parameters):
-            parts = theta if isinstance(theta, Mapping) else {"": theta}
+            parts = {"": theta}  # an array has no name
+            if isinstance(theta, Mapping):
+                parts = dict(theta)
             tensors |= {f"{k}/{name}": value for name, value in parts.items()}
         return Snapshot(facts, tensors)
 

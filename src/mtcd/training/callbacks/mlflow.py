@@ -39,6 +39,7 @@ class MLflowWriter(Callback):
 
     def on_start(self, info: RunInfo) -> None:
         self._client = find("mlflow").MlflowClient(self.tracking_uri)
+        # Made only if it is not there: MLflow refuses a second one of the same name.
         known = self._client.get_experiment_by_name(self.experiment)
         if known is None:
             place = self._client.create_experiment(self.experiment)
@@ -49,6 +50,7 @@ class MLflowWriter(Callback):
         self.run_id: str = run.info.run_id
         self._open = True
         for name, value in info.settings.items():
+            # MLflow refuses longer values.
             self._client.log_param(self.run_id, name, str(value)[:6000])
 
     def on_measure(self, moment: Moment) -> None:
@@ -58,11 +60,14 @@ class MLflowWriter(Callback):
         for name, value in numbers(moment.measurement).items():
             metrics.append(entities.Metric(name, float(value), now, step))
 
+        # in one call: every call is a request to a server
         self._client.log_batch(self.run_id, metrics=metrics)
 
     def on_end(self, run: Run) -> None:
         self._client.set_tag(self.run_id, "status", run.status)
-        ended = "KILLED" if run.status == "interrupted" else "FINISHED"
+        ended = "FINISHED"
+        if run.status == "interrupted":
+            ended = "KILLED"
         self._client.set_terminated(self.run_id, ended)
         self._open = False
 

@@ -33,6 +33,7 @@ class TensorBoardWriter(Callback):
     def on_start(self, info: RunInfo) -> None:
         self._events = find("tensorboard.compat.proto.event_pb2")
         self._summaries = find("tensorboard.compat.proto.summary_pb2")
+        # The writer of events alone: nothing else of TensorBoard is imported.
         self._writer = find("tensorboard.summary.writer.event_file_writer").EventFileWriter(
             str(self.folder)
         )
@@ -45,5 +46,6 @@ class TensorBoardWriter(Callback):
         self._writer.add_event(self._events.Event(wall_time=time(), step=step, summary=summary))
 
     def close(self) -> None:
+        # Also after a failure before ``on_start``.
         if hasattr(self, "_writer"):
             self._writer.close()

@@ -1,8 +1,6 @@
 """Everyday formats of dates, moments, times of day and durations under ``prepare: auto``."""
 
-import json
 from datetime import date, datetime, time, timedelta
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtcd.data.prepare import ColumnPreparation, read_recipe
-from mtcd.data.prepare.preparation import fit_columns
-from mtcd.data.prepare.values import as_column, times
+from auto_prepared import new, prepared
+from mtcd.data.prepare.values import times
 
 rng = np.random.default_rng(3)
 
@@ -22,19 +19,6 @@ DAYS = [date(2023, 1, 1) + timedelta(int(day)) for day in rng.integers(0, 700, 6
 
 
 MOMENTS = [datetime(day.year, day.month, day.day, 8 + i % 12, i % 60) for i, day in enumerate(DAYS)]
-
-
-def prepared(values: Any, prepare: Any = "auto") -> tuple[ColumnPreparation, np.ndarray, str]:
-    frame = pl.DataFrame([as_column(pl.Series("x", values))])
-    preparation, block, notes = fit_columns("k", frame, read_recipe(prepare))
-    return preparation, block, " ".join(notes)
-
-
-def new(preparation: ColumnPreparation, values: Any) -> np.ndarray:
-    """As in a prediction, after the preparation was kept."""
-    again = ColumnPreparation.from_json(json.loads(json.dumps(preparation.to_json())))
-    assert again == preparation
-    return again.apply(pl.DataFrame([as_column(pl.Series("x", values))]))
 
 
 DATES = {

@@ -1,7 +1,6 @@
 """Everyday formats of numbers, dates and categories under ``prepare: auto``: each is read right, or
 refused."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,26 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mtcd
+from auto_prepared import new, prepared
 from mtcd.core.errors import ConfigError, DataError
 from mtcd.data.prepare import ColumnPreparation, read_recipe
 from mtcd.data.prepare.preparation import fit_columns
-from mtcd.data.prepare.values import as_column
 
 rng = np.random.default_rng(3)
 VALUES = np.round(rng.normal(0, 4000, 60), 2)
-
-
-def prepared(values: Any, prepare: Any = "auto") -> tuple[ColumnPreparation, np.ndarray, str]:
-    frame = pl.DataFrame([as_column(pl.Series("x", values))])
-    preparation, block, notes = fit_columns("k", frame, read_recipe(prepare))
-    return preparation, block, " ".join(notes)
-
-
-def new(preparation: ColumnPreparation, values: Any) -> np.ndarray:
-    """As in a prediction, after the preparation was kept."""
-    again = ColumnPreparation.from_json(json.loads(json.dumps(preparation.to_json())))
-    assert again == preparation
-    return again.apply(pl.DataFrame([as_column(pl.Series("x", values))]))
 
 
 def german(value: float, thousands: str = ".") -> str:

@@ -323,3 +323,11 @@ def test_an_envelope_that_goes_on_after_its_end_is_refused() -> None:
     assert pack(decode_envelope(frame, expected("stcd"))) == pack(sound)
     with pytest.raises(WireError, match="goes on after its end"):
         decode_envelope(frame + bytes(8), expected("stcd"))
+
+
+def test_terms_travel_in_order_however_they_were_learned() -> None:
+    in_order = envelope(End("seconds", 0, 18))
+    learned = in_order._replace(terms=dict(reversed(TERMS.items())))
+    frame = encode_envelope(learned, RUN)
+    assert frame == encode_envelope(in_order, RUN)
+    assert decode_envelope(frame, expected("stcd")).terms == TERMS

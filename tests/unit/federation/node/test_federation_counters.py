@@ -8,7 +8,8 @@ from typing import Any
 from hubs import Hub, Passing, linear
 from live import engine_of, unobserved
 from mtcd.core.errors import DataError, WireError
-from mtcd.federation.delivery.journal import FIELDS, Durations
+from mtcd.federation.delivery.durations import Durations
+from mtcd.federation.delivery.journal import FIELDS
 from mtcd.federation.node.counters import REASONS, reason_of
 from problems import MODELS, make_data
 from spoiling import spoilt_envelopes

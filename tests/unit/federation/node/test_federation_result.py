@@ -11,7 +11,7 @@ from mtcd.federation.credentials.bundle_schema import BundleConfig, bundle_confi
 from mtcd.federation.file import check_keys, network_of
 from mtcd.federation.node.ending import Leaving
 from mtcd.federation.node.final_check import farthest_first
-from mtcd.federation.node.training import HAS_ENDED
+from mtcd.federation.node.presence import HAS_ENDED
 
 
 def bundle(network: Any, server: str | None, method: dict[str, Any]) -> BundleConfig:

@@ -10,7 +10,16 @@ import pytest
 
 from hubs import Hub, linear
 from mtcd.core.errors import DataError
-from mtcd.federation.node.opening import MOST_PACKAGES, OpeningCheck
+from mtcd.federation.node.opening import (
+    LATEST_SECONDS,
+    LONGEST_BYTES,
+    MOST_PACKAGES,
+    MOST_SECONDS_APART,
+    NOTED_SECONDS_APART,
+    OpeningCheck,
+    _duration,
+)
+from mtcd.federation.node.refusal import UnableError
 from mtcd.federation.node.rpc_client import RpcClient
 from own_parts import model_section
 from problems import MODELS, make_data
@@ -95,3 +104,58 @@ def test_facts_of_other_kinds_are_not_compared(changes: dict[str, Any]) -> None:
     check._compare("c1", json.dumps(FACTS).encode(), 0.0)
     with pytest.raises(DataError, match="c1 did not answer the check"):
         check._compare("c1", json.dumps(FACTS | changes).encode(), 0.0)
+
+
+class Comparing:
+    """The check of the opening at one party, without a node."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.check: Any = object.__new__(OpeningCheck)
+        self.check.config = SimpleNamespace(name="a")
+        self.check.log = SimpleNamespace(say=lambda event, sentence: self.notes.append(sentence))
+        self.check._compare_versions = lambda *versions: None
+
+    def hears(self, when: Any, arrived: float = 1e9) -> None:
+        facts = {"time": when, "mtcd": "1", "packages": {}}
+        self.check._compare("b", json.dumps(facts).encode(), arrived)
+
+
+@pytest.mark.parametrize("side", [1, -1])
+def test_clocks_may_be_apart_up_to_a_limit_and_are_noted_before(side: int) -> None:
+    party = Comparing()
+    party.hears(1e9 + side * NOTED_SECONDS_APART)
+    assert party.notes == []
+    party.hears(1e9 + side * (NOTED_SECONDS_APART + 1))
+    assert party.notes == ["The clock of b is 31 s off that of a."]
+    party.hears(1e9 + side * MOST_SECONDS_APART)
+    words = {1: "5 min ahead of that of a", -1: "5 min behind that of a"}
+    with pytest.raises(UnableError, match=words[side]):
+        party.hears(1e9 + side * (MOST_SECONDS_APART + 1))
+
+
+@pytest.mark.parametrize("when", [-1e-9, LATEST_SECONDS, True, "0", None])
+def test_a_moment_that_no_clock_shows_is_refused(when: Any) -> None:
+    party = Comparing()
+    party.hears(0, arrived=0.0)
+    with pytest.raises(DataError, match="b did not answer the check"):
+        party.hears(when, arrived=0.0)
+
+
+def test_an_answer_may_be_so_long_and_name_so_many_packages() -> None:
+    party = Comparing()
+    facts = {"time": 1e9, "mtcd": "1", "packages": dict.fromkeys(map(str, range(MOST_PACKAGES)))}
+    shortest = len(json.dumps(facts))
+    party.check._compare("b", json.dumps(facts).encode() + b" " * (LONGEST_BYTES - shortest), 1e9)
+    with pytest.raises(DataError, match="b did not answer the check"):
+        party.check._compare(
+            "b", json.dumps(facts).encode() + b" " * (LONGEST_BYTES - shortest + 1), 1e9
+        )
+    facts["packages"] = dict.fromkeys(map(str, range(MOST_PACKAGES + 1)))
+    with pytest.raises(DataError, match="b did not answer the check"):
+        party.check._compare("b", json.dumps(facts).encode(), 1e9)
+
+
+def test_times_are_told_in_words() -> None:
+    told = {119: "119 s", 120: "2 min", 7199: "120 min", 7200: "2.0 h"}
+    assert {seconds: _duration(seconds) for seconds in told} == told

@@ -327,3 +327,28 @@ def test_an_ack_of_another_envelope_counts_for_none(tmp_path: Path) -> None:
         assert {node.status for node in hub.nodes.values()} == {"iterations"}
     assert replayed
     assert all("sequence is that of another envelope" in one for one in replayed)
+
+
+def test_a_message_of_parts_has_as_many_as_are_allowed_and_not_a_byte_more() -> None:
+    parts = [b"one", b"", b"three"]
+    sent = wrap({"run": "r"}, *parts)
+    for least, more in ((3, 0), (2, 1), (1, 2), (0, 9)):
+        assert unwrap(sent, ("run",), least, more) == ({"run": "r"}, parts)
+    for least, more in ((4, 0), (2, 0), (1, 1)):
+        with pytest.raises(WireError, match="sizes"):
+            unwrap(sent, ("run",), least, more)
+    for data in (sent + b"x", sent[:-1]):
+        with pytest.raises(WireError, match="sizes"):
+            unwrap(data, ("run",), 3)
+    with pytest.raises(WireError, match="head is not readable"):
+        unwrap(b"\n" + sent, ("run",), 3)
+
+
+@pytest.mark.parametrize(("run", "sound"), [("r" * 64, True), ("r", True), ("r" * 65, False)])
+def test_the_id_of_an_agreed_run_has_up_to_64_letters(run: str, sound: bool) -> None:
+    packed = Agreed(run, {}, b"labels", b"ids").packed()
+    if sound:
+        assert Agreed.unpacked(packed) == Agreed(run, {}, b"labels", b"ids")
+        return
+    with pytest.raises(WireError, match="run is not the id of a run"):
+        Agreed.unpacked(packed)

@@ -1,11 +1,13 @@
 """Run folders that cannot be used: what is refused, and that nothing is written then."""
 
+import json
+import stat
 from pathlib import Path
 
 import pytest
 
 from mtcd.core.errors import ConfigError
-from mtcd.federation.node.folder import RunFolder
+from mtcd.federation.node.folder import FINAL_CHECK, VERSIONS, WRITTEN_BY, RunFolder
 from mtcd.federation.node.opening import Agreed
 
 
@@ -65,3 +67,22 @@ def test_confirmations_that_cannot_be_read_are_refused(damage: str, run: Path) -
     with pytest.raises(ConfigError, match=rf"{path.name} cannot be read: start all parties with"):
         folder.confirmed()
     folder.close()
+
+
+def test_what_is_kept_of_a_run_is_for_its_owner_only(run: Path) -> None:
+    """It names the parties, and has the labels of everybody whom the agreement was made with."""
+    version = run / WRITTEN_BY
+    version.write_text(json.dumps({**VERSIONS, "mtcd": "0.0.1"}))
+    folder = RunFolder(run)
+    assert folder.agreed()[0].run == "run1"
+    folder.keep_final_check(True, {"b", "a", "c"})
+    assert folder.final_check() == (True, {"a", "b", "c"})
+    folder.confirm({"c", "a", "b"})
+    folder.close()
+    assert json.loads(version.read_text()) == VERSIONS, "this version goes on with it"
+    assert json.loads((run / FINAL_CHECK).read_text())["told"] == ["a", "b", "c"]
+    written = [path for path in run.iterdir() if path.is_file()]
+    assert len(written) >= 4
+    assert {path.name: stat.S_IMODE(path.stat().st_mode) & 0o077 for path in written} == (
+        dict.fromkeys([path.name for path in written], 0)
+    )

@@ -264,5 +264,7 @@ def test_a_term_is_kept_even_if_an_ack_or_a_duplicate_brings_it(
 def test_terms_of_truncated_histories_are_dropped() -> None:
     assert live_terms({}) == {}
     assert live_terms({1: 3, 2: 5, 3: 4}) == {3: 4, 1: 3}
+    # a later term comes first, in whatever order they were learned
+    assert live_terms({1: 9, 3: 7, 2: 4}) == live_terms({3: 7, 2: 4, 1: 9}) == {3: 7, 2: 4}
     assert live_terms({1: 4, 2: 4}) == {2: 4}
     assert live_terms({1: 1, 2: 2, 3: 3}) == {1: 1, 2: 2, 3: 3}

@@ -22,7 +22,6 @@ from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.models.glm.model import LinearProblem
 from mtcd.network.topology import make_network
 from mtcd.protocol.ledger.ledger import Ledger
-from mtcd.protocol.party import MONITOR, SERVER
 from mtcd.protocol.token import Token
 from mtcd.protocol.updates import LocalUpdates
 from mtcd.testing.references import mtcd as reference
@@ -118,30 +117,6 @@ def test_the_parties_follow_the_plain_version(data: st.DataObject) -> None:
         assert problem.evaluate(parties.parameters()) == pytest.approx(
             problem.evaluate(theta), rel=1e-4
         )
-
-
-@given(st.data())
-@settings(max_examples=80)
-def test_every_token_is_the_aggregate_of_what_the_clients_hold_for_it(data: st.DataObject) -> None:
-    case = data.draw(cases())
-    method = data.draw(mtcd_settings(case, ("optimal",)))
-    problem = case.model.problem(case.data)
-    parties = method.parties(problem, case.network, case.seed)
-    waiting, outgoing = [], parties.opening
-    for _ in range(80):
-        waiting += [message for message in outgoing if message.to != MONITOR]
-        for token in (message.payload for message in waiting):
-            held = [client.copy_for(token) for client in parties.clients]
-            np.testing.assert_allclose(token.aggregate, problem.aggregate(held), atol=1e-9)
-            penalty = sum(r.value(theta) for r, theta in zip(problem.penalties, held, strict=True))
-            if problem.nonsmooth:  # known up to a bound
-                assert token.penalty >= penalty - 1e-9
-            else:
-                assert token.penalty == pytest.approx(penalty, abs=1e-9)
-        message = waiting.pop(0)
-        outgoing = (
-            parties.server if message.to == SERVER else parties.clients[message.to]
-        ).receive(message)
 
 
 @given(st.data(), st.sampled_from([1e-3, 3e-2, 1.0, 1e60, 1e200]))

@@ -241,3 +241,24 @@ def test_a_block_without_curvature_keeps_its_parameters() -> None:
     method = mtcd.STCD(walk="tour", acceleration="conjugate")
     run = mtcd.train(data, mtcd.Glm("linear"), "path", method, mtcd.Stop(iterations=12))
     np.testing.assert_allclose(run.coefficients, [100 / 30, 0.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["linear", "logistic", "huber"])
+def test_columns_in_units_of_their_own_are_no_obstacle(kind: str) -> None:
+    """Against the same columns, scaled to one norm: the penalty is so weak that it does not
+    matter. Without the survey of scales this takes more than 30 times the messages."""
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((150, 30))
+    y = X @ rng.standard_normal(30) + 0.5 * rng.standard_normal(150)
+    if kind == "logistic":
+        y = (y > 0).astype(float)
+    units = np.exp(rng.uniform(-4, 4, 30))
+    model = mtcd.Glm(kind, l2=1e-4)
+    method = STCD(walk="tour", acceleration="conjugate", local_solver="majorise")
+    messages = []
+    for table in (X, X * units):
+        data = mtcd.split(table, y, clients=8)
+        run = mtcd.train(data, model, "path", method, mtcd.Stop(gap=1e-6, iterations=20_000))
+        assert run.status == "converged"
+        messages.append(run.final.messages["client_client"])
+    assert messages[1] <= 1.5 * messages[0]

@@ -9,7 +9,7 @@ import pytest
 
 import mtcd
 from mtcd.methods.optimal_weights import Along
-from mtcd.methods.tours.survey import Survey
+from mtcd.methods.tours.survey import SOLVED, Survey
 from mtcd.models.glm.fit import LabelFit
 from mtcd.models.losses import LOSSES
 
@@ -138,6 +138,31 @@ def test_columns_are_related_above_twice_what_independent_ones_could_have() -> N
     squares."""
     wanted = {1.75: (1.0, 20), 2.0: (3.0, 10), 2.25: (3.0, 10)}
     assert {squares: survey_of(4.0, 4.0, squares, 16.0, 4.0) for squares in wanted} == wanted
+
+
+@pytest.mark.parametrize(
+    ("clients", "spread", "factor"),
+    [(20.0, 1.4, 10.0), (20.0, 1.2, 1.0), (15.0, 1.4, 1.0)],
+)
+def test_between_blocks_and_factors_where_a_few_clients_are_alike(
+    clients: float, spread: float, factor: float
+) -> None:
+    """Across: norm / (norms / clients) = 4, less than a quarter of 20 clients, but not of 15."""
+    found = survey_of(4.0, 4.0, 1.0, clients, spread * clients, clients)
+    assert found == (factor, 20)
+
+
+@pytest.mark.parametrize(("uneven", "factor"), [(2.9, 3.0), (3.1, SOLVED)])
+def test_blocks_are_solved_where_scales_differ(uneven: float, factor: float) -> None:
+    """Four columns with a mean square of 25, of which the geometric mean is a share."""
+    logs = 4.0 * np.log(25.0 / uneven)
+    survey = Survey(4.0, 4.0, 100.0, 16.0, 4.0, logs)
+    step, least, _ = survey.choose(along_a_tour(4.0), 0.25, 2.0)
+    assert step / least == pytest.approx(factor)
+    # with more columns than samples what is outside the row space would be corrected slowly
+    wide = Survey(4.0, 5.0, 125.0, 16.0, 4.0, 5.0 * np.log(25.0 / uneven))
+    step, least, _ = wide.choose(along_a_tour(4.0), 0.25, 2.0)
+    assert step / least == pytest.approx(0.01)
 
 
 def test_nothing_is_chosen_from_columns_of_zeros() -> None:

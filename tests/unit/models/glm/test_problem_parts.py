@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import mtcd
 from mtcd.core.errors import ConfigError
 from mtcd.data.standardise import Scaling
+from mtcd.models.glm.client import ANY, MOST_STEPS
 from mtcd.models.glm.fit import LabelFit
 from mtcd.models.glm.model import Glm, LinearProblem
 from mtcd.models.glm.starts import starting_at
@@ -262,7 +263,9 @@ def test_the_survey_of_a_block(kind: str, weighted: bool, sparse: bool) -> None:
     scaled = SURVEYED * np.sqrt(relative)[:, None]
     norm, squares = np.linalg.norm(scaled, 2) ** 2, np.linalg.norm(scaled) ** 2
     found = problem.client(0).survey()
-    np.testing.assert_allclose(found, [1.0, 4.0, squares, norm, 4 * norm / squares], rtol=1e-6)
+    logs = np.log(np.linalg.norm(scaled, axis=0) ** 2).sum()
+    exact = [1.0, 4.0, squares, norm, 4 * norm / squares, logs]
+    np.testing.assert_allclose(found, exact, rtol=1e-6)
     curvature = (0.25 if kind == "logistic" else 1.0) * (1.0 if weights is None else weights.max())
     assert problem.client(0).smoothness == pytest.approx(curvature * norm + 0.7, rel=1e-6)
 
@@ -271,4 +274,21 @@ def test_the_survey_of_a_block_of_zeros() -> None:
     problem = mtcd.Glm("ridge", l2=0.7).problem(
         mtcd.split(np.zeros((3, 2)), np.arange(3), {"a": [0], "b": [1]})
     )
-    assert problem.client(1).survey().tolist() == [1.0, 1.0, 0.0, 0.0, 1.0]
+    assert problem.client(1).survey().tolist() == [1.0, 1.0, 0.0, 0.0, 1.0, 0.0]
+
+
+def test_columns_of_zeros_count_as_the_mean_of_the_block() -> None:
+    columns = np.array([[3.0, 0.0], [4.0, 0.0], [0.0, 0.0]])
+    problem = mtcd.Glm("ridge", l2=0.7).problem(mtcd.split(columns, np.arange(3), {"a": [0, 1]}))
+    expected = np.log(25.0) + np.log(25.0 / 2)
+    assert problem.client(0).survey()[-1] == pytest.approx(expected, rel=1e-12)
+
+
+def test_only_steps_in_closed_form_may_be_very_many() -> None:
+    data = mtcd.split(SURVEYED, SURVEYED_LABELS, {"a": range(4)})
+    ridge = mtcd.Glm("ridge", l2=0.7).problem(data).client(0)
+    logistic = mtcd.Glm("logistic", l2=0.7).problem(data).client(0)
+    assert ridge.most_steps(False) == ridge.most_steps(True) == logistic.most_steps(True) == ANY
+    assert logistic.most_steps(False) == MOST_STEPS
+    lasso = mtcd.Glm("linear", l1=0.7).problem(data).client(0)
+    assert lasso.most_steps(True) == MOST_STEPS

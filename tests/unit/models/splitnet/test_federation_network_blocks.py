@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from safetensors.torch import save
 
 from mtcd.config.schema import ComputeSection
-from mtcd.core.errors import MtcdError, WireError
+from mtcd.core.errors import DataError, MtcdError, WireError
 from mtcd.core.files import WEIGHTS
 from mtcd.data.prepare import read_recipe
 from mtcd.data.prepare.preparation import fit_columns
@@ -28,7 +28,8 @@ from mtcd.models.splitnet.party.block import (
     fusion_to_bytes,
     read_network_block,
 )
-from mtcd.models.splitnet.party.networks import network_for, own_network
+from mtcd.models.splitnet.party.networks import WIDEST, network_for, own_network
+from mtcd.models.splitnet.party.participant import _width
 from mtcd.models.splitnet.training import assemble
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER
@@ -225,3 +226,10 @@ def test_what_does_not_belong_together_is_told_in_words(tmp_path: Path) -> None:
     gpu = clinics.bundle(0).model_copy(update={"compute": ComputeSection(device="cuda")})
     with pytest.raises(MtcdError, match="trains on the CPU"):
         network_for(gpu, clinics.code, np.ones((4, 2)))
+
+
+def test_a_width_is_a_whole_number_up_to_the_widest() -> None:
+    assert [_width("b", answer) for answer in (b"1", b"1048576")] == [1, WIDEST]
+    for answer in (b"0", b"-1", b"1048577", b"true", b"1.0", b"[1]", b"", b"9" * 21):
+        with pytest.raises(DataError, match="b did not report the output width"):
+            _width("b", answer)

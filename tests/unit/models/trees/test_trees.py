@@ -23,6 +23,7 @@ from mtcd.models.trees.ensemble import Ensemble, Tree, summed
 from mtcd.models.trees.families.family import Inputs
 from mtcd.models.trees.families.trees import TreeFamily, TreeParty
 from mtcd.models.trees.gains import AWAITED, GrowthRule, known_gains, record
+from mtcd.models.trees.training import compares_gains
 from mtcd.protocol.token import Token
 from mtcd.protocol.updates import Gains
 from mtcd.training.plateau import Plateau
@@ -358,3 +359,10 @@ def test_a_token_waits_for_the_gains_of_all_clients_but_not_for_ever() -> None:
     measured = Gains(2.0, awaited=True)
     assert not GrowthRule(1, measured).accepts(0, 9.0)
     assert measured.own == 9.0
+
+
+def test_gains_are_compared_where_two_parties_choose_by_them() -> None:
+    choosing, fixed = TreeFamily(adaptive=True), TreeFamily(adaptive=False)
+    assert not compares_gains([])
+    assert not compares_gains([choosing, fixed, fixed]), "it has nobody to compare with"
+    assert compares_gains([choosing, fixed, choosing])

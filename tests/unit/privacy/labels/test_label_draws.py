@@ -153,7 +153,7 @@ def test_the_command_shows_what_labels_have_spent(
     assert facts["trainings"] == []
 
 
-def test_texts_values_and_declared_classes() -> None:
+def test_texts_values_and_declared_classes(tmp_path: Path) -> None:
     texts = np.array(["no", "yes", "perhaps"] * 100)
     found = LabelDP(epsilon=2.0).released(texts, LabelSource())
     assert found.dtype == texts.dtype
@@ -162,6 +162,11 @@ def test_texts_values_and_declared_classes() -> None:
     values = LabelDP(epsilon=8.0, range=(0, 10)).released(np.linspace(0, 10, 300), LabelSource())
     assert values.dtype == float
     assert np.corrcoef(values, np.linspace(0, 10, 300))[0, 1] > 0.7
+
+    kept = LabelSource(tmp_path / "values.csv", tmp_path)
+    LabelDP(epsilon=8.0, range=(0, 10)).released(np.linspace(0, 10, 300), kept)
+    (release,) = TableDraws(tmp_path / "values.csv").releases()
+    assert release.mechanism == "Laplace noise on 0.0 to 10.0"
 
     # a class that no sample has is released too, and one that was not declared counts as the first
     declared = LabelDP(epsilon=1.0, classes=[0, 1, 2])

@@ -114,6 +114,18 @@ def test_labels_that_are_none_of_the_declared_classes_count_as_the_first() -> No
     assert run.own_metrics["train_auc"] == pytest.approx(expected)
 
 
+def test_labels_that_are_all_of_one_declared_class_have_metrics_too() -> None:
+    """Or else the end of the training would tell of them."""
+    blocks = np.hstack(data().blocks)
+    few = np.zeros(len(blocks), dtype=int)
+    few[:2] = 7  # not declared: it counts as 0
+    noise = mtcd.LabelDP(epsilon=1.0, classes=(0, 1), insecure_seeded_draws=True)
+    run = train(mtcd.split(blocks, few, clients=3), LOGISTIC, noise)
+    assert "train_auc" not in run.own_metrics.values
+    right = float((run.predict(blocks) == 0).mean())
+    assert run.own_metrics["train_accuracy"] == pytest.approx(right)
+
+
 def test_a_run_keeps_them_in_a_file_for_its_owner_alone(tmp_path: Path) -> None:
     run = train(data())
     run.save(tmp_path / "run")

@@ -104,13 +104,15 @@ def test_account_and_notes_say_that_there_is_no_guarantee(
     notes = soft.notes(here)
     assert "give no guarantee" in notes[0]
     assert "have no guarantee (2 releases, 1 of them soft)" in notes[1]
+    LabelDP(epsilon=2.0).released(LABELS, here)
+    assert "have no guarantee (3 releases, 1 of them soft)" in soft.notes(here)[1]
     assert run("budget", str(table)) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "normal noise of 0.125 on 0 and 1 for [0.0, 1.0], no guarantee" in shown
     assert run("budget", "--json", str(table)) == 0
     facts = json.loads(capsys.readouterr().out)[0]["labels"]
     assert facts["epsilon"] is None
-    assert [one["epsilon"] for one in facts["releases"]] == [1.0, None]
+    assert [one["epsilon"] for one in facts["releases"]] == [1.0, None, 2.0]
 
 
 def test_classes_are_declared_unless_they_are_0_and_1() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mtcd
-from masked_trainings import DATA, METHODS, MODEL, delivered, p_value, train_with
+from masked_trainings import DATA, METHODS, MODEL, delivered, doubly, p_value, train_with
 from mtcd.core.errors import ConfigError, DataError, WireError
 from mtcd.core.fixed_point import NARROW, WIDE
 from mtcd.federation.delivery.frames import Header, encode
@@ -21,6 +21,7 @@ from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.privacy_modes import with_privacy
 from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.splitnet.setup import split_plan
 from mtcd.privacy.masked.masked import with_masks
 from mtcd.privacy.masked.pair_masks import PairMasks, new_private_key, public_key, shared_keys
 from mtcd.privacy.masked.payloads import MaskedToken, MaskedUpload, PublicKey, PublicKeys
@@ -59,30 +60,24 @@ def test_a_warm_start_is_the_plain_one() -> None:
         np.testing.assert_allclose(masked.coefficients, plain.coefficients, atol=1e-8)
 
 
-def test_a_resumed_training_is_the_same(tmp_path: Any) -> None:
-    for name in ("mini-batches", "average"):
-        whole, half = (
-            mtcd.train(
-                DATA,
-                MODEL,
-                "cycle",
-                with_masks(METHODS[name]),
-                mtcd.Stop(iterations=n),
-                checkpoint=tmp_path / name / case,
-            )
-            for case, n in (("whole", 80), ("half", 40))
-        )
-        assert half.final.iteration == 40
-        resumed = mtcd.train(
-            DATA,
-            MODEL,
-            "cycle",
-            with_masks(METHODS[name]),
-            mtcd.Stop(iterations=80),
-            checkpoint=tmp_path / name / "half",
-            resume=True,
-        )
-        np.testing.assert_array_equal(resumed.coefficients, whole.coefficients)
+@pytest.mark.parametrize(
+    ("masks", "name"),
+    [
+        (with_masks, "mini-batches"),
+        (with_masks, "average"),
+        (doubly, "mini-batches"),
+        (doubly, "svfl"),
+        (doubly, "svfl, mini-batches"),
+    ],
+)
+def test_a_resumed_training_is_the_same(masks: Any, name: str, tmp_path: Any) -> None:
+    def train(iterations: int, folder: str, **rest: Any) -> mtcd.Run:
+        method, stop = masks(METHODS[name]), mtcd.Stop(iterations=iterations)
+        return mtcd.train(DATA, MODEL, "cycle", method, stop, checkpoint=tmp_path / folder, **rest)
+
+    whole = train(80, "whole")
+    assert train(40, "half").final.iteration == 40
+    np.testing.assert_array_equal(train(80, "half", resume=True).coefficients, whole.coefficients)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -197,13 +192,16 @@ def test_what_could_overflow_is_refused(numbers: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "method", [SVFL(stepsize=50.0, batch=20), MTCD(tokens=2, hops=3, stepsize=50.0)]
+    "method",
+    [
+        with_masks(SVFL(stepsize=50.0, batch=20)),
+        with_masks(MTCD(tokens=2, hops=3, stepsize=50.0)),
+        doubly(SVFL(stepsize=50.0, batch=20)),
+    ],
 )
 def test_a_training_that_leaves_the_range_has_diverged(method: Method) -> None:
     data = mtcd.synthetic("ridge", samples=60, features=15, clients=5)
-    run = mtcd.train(
-        data, mtcd.Glm("ridge", alpha=1.0), "cycle", with_masks(method), mtcd.Stop(iterations=500)
-    )
+    run = mtcd.train(data, mtcd.Glm("ridge", alpha=1.0), "cycle", method, mtcd.Stop(iterations=500))
     assert run.status == "diverged"
     assert any("2.1e+08 per client" in note for note in run.notes)
     words = np.zeros(0, "<i8")
@@ -295,6 +293,23 @@ def test_privacy_in_train_and_in_configs() -> None:
                 with_masks(SVFL(stepsize=0.1)), changes=[mtcd.Change(2, leave=(1,))]
             ),
             "leave network.changes",
+        ),
+        (lambda: doubly(STCD()), "stcd has no sums"),
+        (
+            lambda: doubly(MTCD(tokens=2, stepsize=0.1)),
+            "svfl without acceleration, or mtcd with batch",
+        ),
+        (lambda: doubly(SVFL(transport="float32")), "double-masked sends integers"),
+        (lambda: train_with(doubly(SVFL(stepsize=0.1)), clients=3), "at least 4 clients"),
+        (
+            lambda: train_with(doubly(SVFL(stepsize=0.1)), changes=[mtcd.Change(2, leave=(1,))]),
+            "leave network.changes",
+        ),
+        (
+            lambda: split_plan(
+                doubly(SVFL(stepsize=0.1)), 4, 1, mtcd.make_network("complete", list("abcde")), 0
+            ),
+            "for linear models",
         ),
     ],
 )

@@ -49,6 +49,20 @@ def test_exact_sums_over_randomised_labels_would_tell_those() -> None:
     assert np.mean(found == seen.labels) < 0.9
 
 
+def test_exact_sums_over_soft_labels_are_no_sums_over_0_and_1() -> None:
+    pytest.importorskip("flint")
+    from benchmarks.lattice import nearest_labels
+    from benchmarks.leak_labels import observed
+
+    plain, soft = (observed(60, 16, 8, soft=deviation) for deviation in (None, 0.125))
+    found = [
+        np.mean(nearest_labels(seen.changes, np.array(seen.exact), noise) == seen.labels)
+        for seen, noise in ((plain, 1e-6), (soft, 0.125))
+    ]
+    assert found[0] == 1.0
+    assert 0.6 < found[1] < 0.95
+
+
 def test_what_is_told_leaves_most_label_vectors_possible() -> None:
     """All label vectors of 12 samples: the transcripts of their sums are so few that each leaves
     many of them."""

@@ -110,6 +110,7 @@ def test_fixed_point_keeps_its_error_bounds_and_no_product_reaches_half_of_the_m
         * chosen.token_bound
     )
     assert max(int(worst[j, j]) for j in range(3)) <= chosen.half
+    assert token.integers([8.0, -8.0]).tolist() == [chosen.token_bound, -chosen.token_bound]
     g = draw.uniform(-8, 8, 200)
     assert np.all(np.abs(token.reals(token.integers(g)) - g) <= token.error * (1 + 1e-9))
     exact = fixed.integers.T @ token.integers(g)

@@ -142,23 +142,7 @@ class LinearParticipant(ParticipantTable):
             raise WireError("outputs", "is out of range")
         method, network = self.method.with_stepsize(settings["stepsize"]), config.network
         self.resolved = method
-        labels, weights = None, None
-        if agreed.labels:
-            labels, weights = labels_from_bytes(agreed.labels, samples)
-
-        # The table is None at the server alone.
-        if self.table is None:
-            problem = self.server_problem(samples, outputs, labels, weights)
-        elif labels is None:
-            raise WireError("labels", "are missing")
-        else:
-            taken = self.drawn(agreed)
-            self._check_weights(taken.training, weights)
-            self.part = self.own_part(taken, labels, weights)
-            problem = self.part.problem
-            self.held_out = self._held_out_labels(taken, problem.classes)
-            self.taken = taken
-            check_fits((samples + len(taken.held_out)) * outputs, config)
+        labels, problem = self._problem(agreed, samples, outputs)
         # The number of outputs decides the size of all messages. It must be that of the labels
         # which this party has, not only what the label holder says.
         if problem.outputs != outputs:
@@ -203,6 +187,27 @@ class LinearParticipant(ParticipantTable):
         # holder's own labels, need the sum at the label holder.
         summed = not lone or config.holdout is not None or config.label_privacy is not None
         return Role(parties, bounds, watch, reads, notes, evaluated_at_end=summed, judged=lone)
+
+    def _problem(self, agreed: Agreed, samples: int, outputs: int) -> tuple[Any, Any]:
+        """The labels that this party has, and its own problem, or that of the server."""
+        labels, weights = None, None
+        if agreed.labels:
+            labels, weights = labels_from_bytes(agreed.labels, samples)
+
+        # The table is None at the server alone.
+        if self.table is None:
+            return labels, self.server_problem(samples, outputs, labels, weights)
+        if labels is None:
+            raise WireError("labels", "are missing")
+
+        taken = self.drawn(agreed)
+        self._check_weights(taken.training, weights)
+        self.part = self.own_part(taken, labels, weights)
+        problem = self.part.problem
+        self.held_out = self._held_out_labels(taken, problem.classes)
+        self.taken = taken
+        check_fits((samples + len(taken.held_out)) * outputs, self.config)
+        return labels, problem
 
     def server_problem(self, samples: int, outputs: int, labels: Any, weights: Array | None) -> Any:
         """The problem at the server."""

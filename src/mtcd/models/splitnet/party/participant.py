@@ -129,31 +129,11 @@ class SplitParticipant(ParticipantTable):
         # The fusion module computes the loss: with another one at one party, the tokens of all
         # would be of different functions.
         config = self.config
-        code = self.bundle.code
         self._check_fusion_code(settings[FUSION_CODE])
         widths = settings["widths"]
         samples = settings["samples"]
-        if not isinstance(widths, list) or not all(
-            type(width) is int and 0 < width <= WIDEST for width in widths
-        ):
-            raise WireError("widths", "are not those of networks")
-        if len(widths) != len(config.parties):
-            raise WireError("widths", "are not one for every party")
-        labels, weights = labels_from_bytes(agreed.labels, samples)
-        if weights is not None:
-            raise WireError("labels", "come with weights, which split networks do not take")
-        if self.table is None:
-            # Only the server has no table.
-            self.problem = server_network(config, code, labels, widths)
-        else:
-            taken = self.drawn(agreed)
-            self.own_network = own_network(config, code, self.table, taken.training, taken.held_out)
-            if widths[config.parties.index(config.name)] != self.own_network.width:
-                raise WireError("widths", "are not those that the parties have told")
-            self.problem = self.own_network.problem(labels, widths)
-            self.held_out = self._held_out_labels(taken)
-            self.taken = taken
-            check_fits((2 * samples + len(taken.held_out)) * self.problem.outputs, config)
+        _check_widths(widths, len(config.parties))
+        self._make_networks(agreed, samples, widths)
         threads = threads_for(self.problem, self.method)
         if threads is not None:
             torch.set_num_threads(threads)
@@ -200,6 +180,27 @@ class SplitParticipant(ParticipantTable):
         if not evaluated:
             notes = (*notes, NOT_EVALUATED)
         return Role(parties.parties(), bounds, watch, None, notes, evaluated_at_end=evaluated)
+
+    def _make_networks(self, agreed: Agreed, samples: int, widths: list[int]) -> None:
+        """The networks that this party holds: its own, or that of the server, with the labels."""
+        config, code = self.config, self.bundle.code
+        labels, weights = labels_from_bytes(agreed.labels, samples)
+        if weights is not None:
+            raise WireError("labels", "come with weights, which split networks do not take")
+
+        # Only the server has no table.
+        if self.table is None:
+            self.problem = server_network(config, code, labels, widths)
+            return
+
+        taken = self.drawn(agreed)
+        self.own_network = own_network(config, code, self.table, taken.training, taken.held_out)
+        if widths[config.parties.index(config.name)] != self.own_network.width:
+            raise WireError("widths", "are not those that the parties have told")
+        self.problem = self.own_network.problem(labels, widths)
+        self.held_out = self._held_out_labels(taken)
+        self.taken = taken
+        check_fits((2 * samples + len(taken.held_out)) * self.problem.outputs, config)
 
     def evidence(self, party: Party) -> NDArray[np.float64]:
         """This party's part of the aggregate of all training samples, at the start and at the
@@ -362,3 +363,14 @@ def _width(name: str, answer: bytes) -> int:
             f"mtcd?"
         )
     return width
+
+
+def _check_widths(widths: Any, parties: int) -> None:
+    """Refuse widths that the label holder sends, if no networks of so many parties have them."""
+    # Before any memory is taken by them.
+    if not isinstance(widths, list):
+        raise WireError("widths", "are not those of networks")
+    if not all(type(width) is int and 0 < width <= WIDEST for width in widths):
+        raise WireError("widths", "are not those of networks")
+    if len(widths) != parties:
+        raise WireError("widths", "are not one for every party")

@@ -88,6 +88,12 @@ class NoSmoothness:
             "This method needs the smoothness of a linear block, which this family does not have."
         )
 
+    def most_steps(self, majorise: bool) -> int:
+        """Raise: the steps are those of linear blocks."""
+        raise MtcdError(
+            "This method needs steps of linear blocks, which this family does not have."
+        )
+
     def survey(self) -> Array:
         """Raise: the statistics describe linear blocks."""
         raise MtcdError(
