@@ -81,4 +81,6 @@ def accuracy_summary(results: Results, entry: CurveEntry) -> dict[str, Any]:
 
 
 def _accuracy(spread: Spread | None) -> str:
-    return "-" if spread is None else percent(spread.mean) + some_seeds(spread)
+    if spread is None:
+        return "-"
+    return percent(spread.mean) + some_seeds(spread)

@@ -43,7 +43,9 @@ def cost_per_epoch(curve: CurveResult, ratio: float, axis: str = "cost") -> floa
     of one."""
     spans = [(np.ptp(one.cost(ratio, axis)), np.ptp(one.columns["epoch"])) for one in curve.trained]
     each = [float(cost / epochs) for cost, epochs in spans if epochs > 0]
-    return sum(each) / len(each) if each else None
+    if not each:
+        return None
+    return sum(each) / len(each)
 
 
 def best_of_all(results: Results) -> float:

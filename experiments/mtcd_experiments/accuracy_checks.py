@@ -41,8 +41,11 @@ def as_accurate_per_epoch(ours: Sequence[str], theirs: str) -> Check:
                 findings.append(
                     f"{read.label(name)} {_way(read, mine)} against {_way(read, other)}"
                 )
-                pairs = zip(_accuracies(read, mine), _accuracies(read, other), strict=True)
-                outcomes += [_close(a, b) if _has_learnt(other) else None for a, b in pairs]
+                pairs = list(zip(_accuracies(read, mine), _accuracies(read, other), strict=True))
+                if _has_learnt(other):
+                    outcomes += [_close(a, b) for a, b in pairs]
+                else:  # a curve that has learnt nothing is no measure of another
+                    outcomes += [None] * len(pairs)
         epochs = ", ".join(map(str, quarters(read.results)))
         return (
             f"test accuracy after {epochs} epochs and at the end: {'; and '.join(findings)}",
@@ -95,11 +98,14 @@ def cheaper_to_accuracy(ours: Sequence[str], theirs: str) -> Check:
                 for name in ours:
                     mine = read.amount(case, name, axis, target=level)
                     parts.append(f"{read.label(name)} {mine} against {other}")
-                    # a curve that has learnt nothing is no measure of another
-                    learnt = _has_learnt(read.curve(case, theirs))
-                    outcomes.append(less(mine, other) if learnt else None)
+                    outcome: Outcome = None
+                    if _has_learnt(read.curve(case, theirs)):
+                        outcome = less(mine, other)
+                    outcomes.append(outcome)
             findings.append(f"per {per}: {'; '.join(parts)}")
-        chosen = "" if read.results.experiment.target_accuracy else ", the most that all reached"
+        chosen = ""
+        if not read.results.experiment.target_accuracy:
+            chosen = ", the most that all reached"
         to = f"cost to {percent(level)}{chosen} (R_C = {read.results.ratio:g})"
         return f"{to}, {'; and '.join(findings)}", verdict(outcomes)
 
@@ -110,15 +116,22 @@ def _accuracies(read: FigureReader, curve: CurveResult) -> list[float | None]:
     """At each quarter, as far as it came, and at the end."""
     accuracies: list[float | None] = []
     for epoch in quarters(read.results):
-        found = accuracy_after(curve, epoch)
-        accuracies.append(found.mean if found and found.everywhere else None)
+        found, mean = accuracy_after(curve, epoch), None
+        if found and found.everywhere:
+            mean = found.mean
+        accuracies.append(mean)
 
     return [*accuracies, accuracy_at_end(curve).mean]
 
 
 def _way(read: FigureReader, curve: CurveResult) -> str:
     """The accuracies on the way, as text."""
-    said = ["not there" if one is None else percent(one) for one in _accuracies(read, curve)]
+    said = []
+    for one in _accuracies(read, curve):
+        if one is None:
+            said.append("not there")
+        else:
+            said.append(percent(one))
     return " → ".join(said)
 
 

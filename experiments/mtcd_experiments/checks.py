@@ -42,7 +42,9 @@ def times_less(ours: str, theirs: Sequence[str], least: Mapping[str, float], x: 
             for other in theirs:
                 amount = read.amount(case, other, x)
                 times = amount.value / mine.value
-                more = "" if amount.exact else "more than "
+                more = ""
+                if not amount.exact:
+                    more = "more than "
                 findings.append(
                     f"{read.title(case)}: {mine} against {amount}, {more}{times:.3g} times"
                 )
@@ -71,7 +73,9 @@ def not_always_faster(ours: str, theirs: str) -> Check:
     def check(read: FigureReader) -> tuple[str, Verdict]:
         findings, outcomes = _pairs(read, ours, theirs, "iterations")
         behind = opposite(outcomes)
-        return findings, "yes" if any(behind) else verdict(behind)
+        if any(behind):  # one case is enough
+            return findings, "yes"
+        return findings, verdict(behind)
 
     return check
 
@@ -148,8 +152,10 @@ def best_changes(case: str, curves: Sequence[str]) -> Check:
 
         winners = {name for name in best.values() if name is not None}
         holds: Verdict = "open"
-        if winners:
-            holds = "yes" if len(winners) > 1 else "no"
+        if len(winners) == 1:
+            holds = "no"
+        elif winners:
+            holds = "yes"
 
         return f"cheapest: {'; '.join(findings) or 'none gets there'}", holds
 
@@ -225,7 +231,9 @@ def _falls(
         )
         outcomes.append(helps(amounts))
     names = ", ".join(read.label(curve) for curve in curves)
-    return f"{read.unit('syncs' if per else x)} for {names}. {'; '.join(findings)}", outcomes
+    if per:
+        x = "syncs"
+    return f"{read.unit(x)} for {names}. {'; '.join(findings)}", outcomes
 
 
 def gets_below(curve: str, share: float) -> Check:
@@ -280,7 +288,9 @@ def _best(read: FigureReader, curves: Sequence[str], amounts: Sequence[Amount]) 
     if found is None or found[0] <= 1:
         return ""
     factor, least = found
-    more = "" if amounts[0].exact else "more than "
+    more = ""
+    if not amounts[0].exact:
+        more = "more than "
     return f" (least: {read.label(curves[least])}, by {more}{factor:.2g} times)"
 
 

@@ -88,7 +88,9 @@ def run_experiments(options: ReproduceOptions) -> int:
             highlight=False,
             soft_wrap=True,
         )
-    return 2 if missing else 0
+    if missing:
+        return 2
+    return 0
 
 
 def _page(options: ReproduceOptions) -> Path | None:

@@ -4,6 +4,7 @@ logarithmic axis."""
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -27,23 +28,24 @@ SIZES = dict.fromkeys(MARKERS, 9.0) | {"*": 13.0}
 def draw_dots(results: Results, paper: Paper | None = None) -> Figure:
     """Panels side by side, rows with the same cases, a legend below. Curves with the same label
     look the same."""
-    width, scale = (paper.width, paper.scale) if paper else (WIDTH, 1.0)
+    width, scale, columns = WIDTH, 1.0, 3
+    fonts: Any = {"font.size": 9.5}
+    if paper is not None:
+        width, scale, columns = paper.width, paper.scale, 2
+        fonts = {}  # those of the paper hold already
+        if paper.stacked(2):
+            columns = 1
+
     cases = results.case_names()
     labels = list(dict.fromkeys(entry.result.label for entry in entries(results)))
     panels = results.experiment.panels
     title, said = [], []
-    with mpl.rc_context({} if paper else {"font.size": 9.5}):
+    with mpl.rc_context(fonts):
         figure = Figure(layout="constrained")
         if paper is None:
-            whole = results.experiment.title + (" (quick version)" if results.quick else "")
-            title, said = (
-                textwrap.wrap(whole, int(WIDTH * 8)),
-                textwrap.wrap(small_print(results), int(WIDTH * 14)),
-            )
-            figure.suptitle(plain("\n".join(title)), fontsize="large", fontweight="bold")
-            figure.supxlabel(
-                plain("\n".join(said)), fontsize="small", x=0.01, ha="left", color="0.25"
-            )
+            title = textwrap.wrap(whole_title(results), int(WIDTH * 8))
+            said = [plain(line) for line in textwrap.wrap(small_print(results), int(WIDTH * 14))]
+            add_texts(figure, title, said)
         figure.set_size_inches(
             width, scale * (2.2 + ROW * len(cases)) + 0.2 * (len(title) + len(said))
         )
@@ -57,7 +59,6 @@ def draw_dots(results: Results, paper: Paper | None = None) -> Figure:
         )
         row[0].invert_yaxis()
         handles = row[0].get_legend_handles_labels()[0]
-        columns = 3 if paper is None else 1 if paper.stacked(2) else 2
         body.legend(
             handles,
             [plain(label) for label in labels],
@@ -66,6 +67,19 @@ def draw_dots(results: Results, paper: Paper | None = None) -> Figure:
             frameon=False,
         )
     return figure
+
+
+def whole_title(results: Results) -> str:
+    """The title of a figure, which says whether it is the quick version."""
+    if results.quick:
+        return f"{results.experiment.title} (quick version)"
+    return results.experiment.title
+
+
+def add_texts(figure: Figure, title: Sequence[str], small_print: Sequence[str]) -> None:
+    """The lines of the title above a figure, and what to know below it."""
+    figure.suptitle(plain("\n".join(title)), fontsize="large", fontweight="bold")
+    figure.supxlabel("\n".join(small_print), fontsize="small", x=0.01, ha="left", color="0.25")
 
 
 def _draw_panel(axes: Axes, results: Results, panel: Panel, labels: list[str]) -> None:
@@ -109,7 +123,9 @@ def _draw_panel(axes: Axes, results: Results, panel: Panel, labels: list[str]) -
 def small_print(results: Results) -> str:
     """What to know of the figure, for its caption."""
     read, shown = FigureReader(results), entries(results)
-    seeds = "one seed" if results.seeds == 1 else f"means over {results.seeds} seeds"
+    seeds = f"means over {results.seeds} seeds"
+    if results.seeds == 1:
+        seeds = "one seed"
     said = f"To a relative gap of {results.experiment.target:g}, {seeds}."
     if any(not read.amount(entry.case, entry.curve).exact for entry in shown):
         said += " Hollow, with an arrow: not reached, it takes more."

@@ -18,7 +18,7 @@ from mtcd.core.files import write_whole
 from mtcd.plots.paper import Paper
 from mtcd.plots.styles import plain, scientific
 from mtcd_experiments.curve_styles import curve_styles
-from mtcd_experiments.dots import draw_dots
+from mtcd_experiments.dots import add_texts, draw_dots, whole_title
 from mtcd_experiments.dots import small_print as dots_print
 from mtcd_experiments.numbers import entries, lines_csv, panel_priced
 from mtcd_experiments.panels import alike, draw_panel, draw_title, remarks
@@ -29,6 +29,7 @@ WIDTHS = {1: 6.4, 2: 9.0, 3: 12.0}  # inches, by the number of panels side by si
 WIDEST = 13.0
 LINE_HEIGHT = 0.22
 END_MARKS = {"done": "", "stopped": "ring: stopped there", "diverged": "cross: diverged"}
+VALUE_LABELS = {"gap": r"relative gap $(f-f^\star)/f^\star$", "accuracy": "test accuracy"}
 LETTERS = 11.5  # of a legend, in an inch
 FORMATS: dict[str, dict[str, Any]] = {  # without dates: the same results give the same bytes
     "png": {"dpi": 150},
@@ -78,7 +79,9 @@ def _remarks(results: Results) -> str:
 
 def draw(results: Results, paper: Paper | None = None) -> Figure:
     """The figure, as its experiment lays it out."""
-    drawing = draw_dots if results.experiment.layout == "dots" else draw_lines
+    drawing = draw_lines
+    if results.experiment.layout == "dots":
+        drawing = draw_dots
     if paper is None:
         return drawing(results)
     with paper.fonts():
@@ -96,23 +99,24 @@ def draw_lines(results: Results, paper: Paper | None = None) -> Figure:
     cases, side_by_side = results.case_names(), len(results.experiment.panels)
     columns = min(results.experiment.cases_per_row, len(cases))
     if paper is not None and paper.stacked(columns * side_by_side):
-        columns, side_by_side = 1, 1 if paper.stacked(side_by_side) else side_by_side
+        columns = 1
+        if paper.stacked(side_by_side):
+            side_by_side = 1
     rows, panels = math.ceil(len(cases) / columns), columns * side_by_side
-    width = paper.width if paper else WIDTHS.get(panels, WIDEST)
-    scale = paper.scale if paper else 1.0
+
+    width, scale, least = WIDTHS.get(panels, WIDEST), 1.0, 2.6
+    fonts: Any = {"font.size": 8.5 + width / 6}
+    if paper is not None:
+        width, scale, least = paper.width, paper.scale, 1.9
+        fonts = {}  # those of the paper hold already
+
     title, small_print = [], []
-    with mpl.rc_context({} if paper else {"font.size": 8.5 + width / 6}):
+    with mpl.rc_context(fonts):
         figure = Figure(layout="constrained")
         if paper is None:
-            whole = results.experiment.title + (" (quick version)" if results.quick else "")
-            title, small_print = (
-                textwrap.wrap(whole, int(width * 7)),
-                _small_print(results, int(width * 16)),
-            )
-            figure.suptitle(plain("\n".join(title)), fontsize="large", fontweight="bold")
-            figure.supxlabel(
-                "\n".join(small_print), fontsize="small", x=0.01, ha="left", color="0.25"
-            )
+            title = textwrap.wrap(whole_title(results), int(width * 7))
+            small_print = _small_print(results, int(width * 16))
+            add_texts(figure, title, small_print)
         # a legend for all cases is the body's: title and small print are the figure's, and keep
         # clear of it
         body = figure.add_subfigure(figure.add_gridspec(1, 1)[0])
@@ -129,7 +133,7 @@ def draw_lines(results: Results, paper: Paper | None = None) -> Figure:
             lines = rows * max(heights)
 
         rows *= len(results.experiment.panels) // side_by_side
-        height = scale * 0.5 + min(max(0.62 * width / panels, 1.9 if paper else 2.6), 3.6)
+        height = scale * 0.5 + min(max(0.62 * width / panels, least), 3.6)
         text = (lines + len(title) + len(small_print)) * LINE_HEIGHT * scale
         figure.set_size_inches(width, 0.25 * scale + rows * height + text)
     return figure
@@ -167,13 +171,14 @@ def _draw_cases(
 def _label_values(row: Sequence[Axes], results: Results, every: bool = False) -> None:
     """The axis of gaps or accuracies is the same in all panels, so numbers at the first one do."""
     labelled = False
-    accuracy = results.experiment.measure == "accuracy"
     for axes, panel in zip(row, results.experiment.panels, strict=True):
         if panel.x == "ratio":
-            per = " per float" if panel_priced(results, panel) == "float-cost" else ""
+            per = ""
+            if panel_priced(results, panel) == "float-cost":
+                per = " per float"
             axes.set_ylabel(f"cost{per} to a gap of {results.experiment.target:g}")
         elif every or not labelled:
-            axes.set_ylabel("test accuracy" if accuracy else r"relative gap $(f-f^\star)/f^\star$")
+            axes.set_ylabel(VALUE_LABELS[results.experiment.measure])
             labelled = True
         else:
             axes.tick_params(labelleft=False)
@@ -231,7 +236,9 @@ def _small_print(results: Results, letters: int) -> list[str]:
         said += _said_of_gaps(results)
 
     if any(entry.result.tuned for entry in entries(results)):
-        each = ", case by case" if len(results.case_names()) > 1 else ""
+        each = ""
+        if len(results.case_names()) > 1:
+            each = ", case by case"
         said.append(f"Step sizes η in the legend: tuned{each}.")
 
     lines = textwrap.wrap(" ".join(said), letters)
@@ -258,15 +265,19 @@ def _said_of_gaps(results: Results) -> list[str]:
 
 
 def _said_of_accuracies(results: Results) -> list[str]:
-    target = results.experiment.target_accuracy
-    said = [_said_of_lines(results, "mean", f"{target:.0%}" if target else "")]
+    dotted = ""
+    if results.experiment.target_accuracy:
+        dotted = f"{results.experiment.target_accuracy:.0%}"
+    said = [_said_of_lines(results, "mean", dotted)]
     if results.seeds > 1:
         said.append("Bands: from the least to the most of the seeds.")
     return said
 
 
 def _said_of_lines(results: Results, mean: str, dotted: str) -> str:
-    said = ["one seed" if results.seeds == 1 else f"{mean} over {results.seeds} seeds"]
+    said = [f"{mean} over {results.seeds} seeds"]
+    if results.seeds == 1:
+        said = ["one seed"]
     if dotted:
         said.append(f"dotted: {dotted}")
 

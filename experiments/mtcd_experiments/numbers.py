@@ -32,7 +32,10 @@ def entries(results: Results, case: str | None = None) -> list[CurveEntry]:
     """All curves that were run, or those of one case, in the order of the experiment."""
     experiment = results.experiment
     found = []
-    for name in [case] if case else results.case_names():
+    names = results.case_names()
+    if case is not None:
+        names = [case]
+    for name in names:
         title = experiment.cases[name].title
         for curve in experiment.shown(name):
             if (name, curve) in results.curves:
@@ -52,7 +55,14 @@ def panel_scale(results: Results, panel: Panel) -> Literal["log", "linear"]:
         return "log"
     if panel.scale:
         return panel.scale
-    return "log" if results.experiment.measure == "gap" else "linear"
+    return value_scale(results)
+
+
+def value_scale(results: Results) -> Literal["log", "linear"]:
+    """The axis of what is measured: gaps fall by factors, accuracies rise by shares."""
+    if results.experiment.measure == "gap":
+        return "log"
+    return "linear"
 
 
 def panel_axis(results: Results, panel: Panel) -> str:

@@ -30,7 +30,9 @@ def write_page(
     made, and why."""
     folder = Path(os.path.relpath(figures.resolve(), page.resolve().parent)).as_posix()
     paper = set(results) <= set(FIGURES)
-    heading = "The paper's figures, made again" if paper else "Experiments of our own"
+    heading = "Experiments of our own"
+    if paper:
+        heading = "The paper's figures, made again"
     parts = [
         f"# {heading}",
         _introduction(results, missing, paper),
@@ -50,7 +52,9 @@ def _introduction(results: Mapping[str, Results], missing: Mapping[str, str], pa
     quick = any(result.quick for result in results.values())
     seeds = sorted({result.seeds for result in results.values()})
     usual = quick or all(result.seeds == result.experiment.seeds for result in results.values())
-    figures = next(iter(results), ALL) if len(results) + len(missing) == 1 else ALL
+    figures = ALL
+    if len(results) + len(missing) == 1:
+        figures = next(iter(results), ALL)
     command = f"mtcd reproduce {figures}"
     if quick:
         command += " --quick"
@@ -58,12 +62,20 @@ def _introduction(results: Mapping[str, Results], missing: Mapping[str, str], pa
         command += f" --seeds {seeds[0]}"
 
     counted = ""
-    if seeds:
-        counted = f" over {' or '.join(map(str, seeds))} seed{'' if seeds == [1] else 's'}"
+    if seeds == [1]:
+        counted = " over 1 seed"
+    elif seeds:
+        counted = f" over {' or '.join(map(str, seeds))} seeds"
 
-    curves = [entry.result for result in results.values() for entry in entries(result)]
-    training, trials = sum(one.seconds for one in curves), sum(one.trial_seconds for one in curves)
-    trying = f" and trying out step sizes {span(trials)} of processor time" if trials else ""
+    training, trials = 0.0, 0.0
+    for result in results.values():
+        for entry in entries(result):
+            training += entry.result.seconds
+            trials += entry.result.trial_seconds
+    trying = ""
+    if trials:
+        trying = f" and trying out step sizes {span(trials)} of processor time"
+
     what = "Run"
     if paper:
         what = (
@@ -74,9 +86,8 @@ def _introduction(results: Mapping[str, Results], missing: Mapping[str, str], pa
         what = f"{QUICK} {what}"
 
     return (
-        f"{what}{counted}. `{command}` makes this page again, with "
-        f"all its pictures "
-        f"and numbers. Training took {span(training)}{trying}, all curves and seeds added up."
+        f"{what}{counted}. `{command}` makes this page again, with all its pictures and numbers. "
+        f"Training took {span(training)}{trying}, all curves and seeds added up."
     )
 
 
@@ -89,7 +100,9 @@ def _claims(claims: Sequence[Claim], results: Mapping[str, Results], paper: bool
         section = _to_section(claim.figure, results)
         rows.append((claim.says, claim.measured, claim.holds, section))
 
-    says = "## What the paper says, and what was measured" if paper else "## In short"
+    says = "## In short"
+    if paper:
+        says = "## What the paper says, and what was measured"
     return [says, _table(["claim", "measured", "holds?", "figure"], rows)]
 
 
@@ -104,36 +117,46 @@ def _figure(result: Results, folder: str) -> list[str]:
     """The section of one figure."""
     experiment = result.experiment
     place = f"{folder}/{quote(result.name)}"
-    lines = {"lines (CSV)": ".csv"} if experiment.layout == "lines" else {}
-    files = {"SVG": ".svg", "PDF": ".pdf", **lines, "table (CSV)": "-table.csv"}
+    files = {"SVG": ".svg", "PDF": ".pdf"}
+    if experiment.layout == "lines":
+        files["lines (CSV)"] = ".csv"
+    files["table (CSV)"] = "-table.csv"
+
+    quick = ""
+    if result.quick:
+        quick = QUICK
+    step_sizes = []
     tuned = _tuned(result)
+    if tuned:
+        step_sizes = ["Step sizes that were chosen from a grid:", tuned]
     return [
         f'<a id="{result.name}"></a>\n\n## {_flat(experiment.title)}',
-        QUICK if result.quick else "",
+        quick,
         f"![{_flat(experiment.title)}]({place}.png)",
         " · ".join(f"[{what}]({place}{ending})" for what, ending in files.items()),
         experiment.about.strip(),
         "\n".join(f"- {_flat(note)}" for note in dict.fromkeys(result.notes)),
         caption(result),
         _table(headings(result), [cells(result, entry) for entry in entries(result)]),
-        *(["Step sizes that were chosen from a grid:", tuned] if tuned else []),
+        *step_sizes,
     ]
 
 
 def _tuned(result: Results) -> str:
     """The table of step sizes; empty if all were given."""
-    rows = [
-        (
-            entry.title,
-            entry.result.label,
-            scientific(entry.result.stepsize)
-            + (" (edge of the grid)" if entry.result.at_edge else ""),
-            grid(entry.result),
-        )
-        for entry in entries(result)
-        if entry.result.tuned
-    ]
-    return _table(["case", "curve", "chosen", "what each led to"], rows) if rows else ""
+    rows = []
+    for entry in entries(result):
+        curve = entry.result
+        if not curve.tuned:
+            continue
+        chosen = scientific(curve.stepsize)
+        if curve.at_edge:  # a larger or smaller one might have been better
+            chosen += " (edge of the grid)"
+        rows.append((entry.title, curve.label, chosen, grid(curve)))
+
+    if not rows:
+        return ""
+    return _table(["case", "curve", "chosen", "what each led to"], rows)
 
 
 def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

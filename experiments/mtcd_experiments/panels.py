@@ -13,10 +13,26 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter, MaxNLocator, PercentFormatter
 
 from mtcd.plots.styles import Style, plain
-from mtcd_experiments.numbers import entries, panel_axis, panel_line, panel_ratio, panel_scale
+from mtcd_experiments.numbers import (
+    entries,
+    panel_axis,
+    panel_line,
+    panel_ratio,
+    panel_scale,
+    value_scale,
+)
 from mtcd_experiments.results import CurveResult, Line, Results
 from mtcd_experiments.schema import Panel
 
+X_LABELS = {
+    "ratio": "cost ratio $R_C$ (server : client)",
+    "iterations": "iterations (hops per token)",
+    "messages": "messages between clients",
+    "floats": "numbers sent",
+    "epochs": "epochs",
+    "bytes": "communication in bytes",
+}
+"""The labels of axes; that of costs depends on the prices."""
 MOVED = 0.15  # a log axis starts where the first curve has moved this much from its first value
 TALLEST = 10.0  # a diverging curve may rise to this many times the largest first gap
 
@@ -33,11 +49,9 @@ class Limits:
 
 def value_range(results: Results) -> tuple[float, float]:
     """The axis of gaps or accuracies that all panels share."""
-    return (
-        _accuracy_range(results)
-        if results.experiment.measure == "accuracy"
-        else _gap_range(results)
-    )
+    if results.experiment.measure == "accuracy":
+        return _accuracy_range(results)
+    return _gap_range(results)
 
 
 def _gap_range(results: Results) -> tuple[float, float]:
@@ -53,12 +67,15 @@ def _accuracy_range(results: Results) -> tuple[float, float]:
     """From the least to the most accurate, with the target, and a little room. What guessing gives,
     before any training, would squeeze all the rest.
     """
-    measured = [
-        one.columns["test_accuracy"] for entry in entries(results) for one in entry.result.trained
-    ]
-    trained = [values[1:] if len(values) > 1 else values for values in measured]
-    target = results.experiment.target_accuracy
-    values = np.concatenate([*trained, [target] if target else []])
+    shown: list[Any] = []
+    for entry in entries(results):
+        for one in entry.result.trained:
+            values = one.columns["test_accuracy"]
+            shown.append(values[min(1, len(values) - 1) :])  # without the first, if there are more
+    if results.experiment.target_accuracy:
+        shown.append([results.experiment.target_accuracy])
+
+    values = np.concatenate(shown)
     room = max(0.04 * float(np.ptp(values)), 0.005)
     return float(values.min()) - room, float(values.max()) + room
 
@@ -71,24 +88,28 @@ def alike(results: Results) -> bool:
 
 def panel_limits(results: Results, panel: Panel, case: str) -> Limits:
     """What a panel shows: the same in all cases where these can be compared, curve by curve."""
-    shown = entries(results, None if alike(results) else case)
+    shown = entries(results, case)
+    if alike(results):
+        shown = entries(results)
     lines = [panel_line(results, panel, entry.result) for entry in shown]
     if panel.x == "ratio":
         ratios = results.experiment.ratios
         costs = np.concatenate([[], *(line.low for line in lines), *(line.high for line in lines)])
-        low, high = (costs.min(), costs.max()) if len(costs) else (1.0, 10.0)
+        low, high = 1.0, 10.0  # of a panel without any curve
+        if len(costs):
+            low, high = costs.min(), costs.max()
         return Limits(min(ratios) / 1.2, max(ratios) * 1.2, low / 2, high * 2)
+
     bottom, top = value_range(results)
     right = max((_last_seen(line, bottom) for line in lines), default=1.0) or 1.0
     if panel_scale(results, panel) == "linear":
         return Limits(0, right * 1.03, bottom, top)
-    places = np.concatenate(
-        [
-            one.along(panel_axis(results, panel), panel_ratio(results, panel))
-            for entry in shown
-            for one in entry.result.trained
-        ]
-    )
+
+    places = np.zeros(0)
+    axis, ratio = panel_axis(results, panel), panel_ratio(results, panel)
+    for entry in shown:
+        for one in entry.result.trained:
+            places = np.append(places, one.along(axis, ratio))
     measured = places[places > 0].min(initial=right)
     left = min((x for line in lines if (x := _first_move(line)) > 0), default=right / 100)
     # a decade at least
@@ -99,14 +120,17 @@ def _first_move(line: Line) -> float:
     """Where a line first leaves its first value; its end if it does not."""
     with np.errstate(divide="ignore", invalid="ignore"):  # an accuracy may be 0
         moved = np.flatnonzero(np.abs(np.log(line.value / line.value[0])) > MOVED)
-    return float(line.x[moved[0]] if len(moved) else line.x[-1])
+    if not len(moved):
+        return float(line.x[-1])
+    return float(line.x[moved[0]])
 
 
 def _last_seen(line: Line, bottom: float) -> float:
     """Where a line leaves the panel at the bottom; its end if it does not."""
     below = np.flatnonzero(line.value < bottom)
-    leaves = len(below) > 0 and below[0] > 0  # an accuracy comes in there
-    return float(line.x[below[0]] if leaves else line.x[-1])
+    if not len(below) or below[0] == 0:  # an accuracy comes in there
+        return float(line.x[-1])
+    return float(line.x[below[0]])
 
 
 def draw_panel(
@@ -116,7 +140,7 @@ def draw_panel(
     limits = panel_limits(results, panel, case)
     shown = entries(results, case)
     axes.set_xscale(panel_scale(results, panel))
-    axes.set_yscale("log" if results.experiment.measure == "gap" else "linear")
+    axes.set_yscale(value_scale(results))
     axes.set_xlim(limits.left, limits.right)
     axes.set_ylim(limits.bottom, limits.top)
     axes.set_xlabel(x_label(results, panel))
@@ -126,18 +150,19 @@ def draw_panel(
         style = styles[entry.case, entry.curve].line()
         # markers of neighbouring curves are at different places, so that curves on top of each
         # other show both
-        every = None if panel.x == "ratio" else (0.28 * (place + 0.5) / len(shown), 0.28)
+        every = None
+        if panel.x != "ratio":
+            every = (0.28 * (place + 0.5) / len(shown), 0.28)
         x = np.maximum(line.x, limits.left)  # a log axis has no 0: it is the left edge
         axes.plot(x, line.value, **style, markevery=every, label=plain(entry.result.label))
         if len(entry.result.trained) > 1:
             axes.fill_between(x, line.low, line.high, color=style["color"], alpha=0.16, linewidth=0)
         if panel.x != "ratio":
             _mark_end(axes, entry.result, line, limits, style["color"])
-    target = (
-        results.experiment.target
-        if results.experiment.measure == "gap"
-        else results.experiment.target_accuracy
-    )
+
+    target: float | None = results.experiment.target
+    if results.experiment.measure == "accuracy":
+        target = results.experiment.target_accuracy
     if panel.x != "ratio" and target:
         axes.axhline(target, color="0.35", linestyle=":", linewidth=0.9, zorder=1, label="_target")
     _number_axes(axes, results, panel)
@@ -164,7 +189,9 @@ def _mark_end(axes: Axes, curve: CurveResult, line: Line, limits: Limits, colour
     end."""
     if line.value[-1] < limits.bottom or curve.ending == "done":
         return
-    mark, size = ("x", 7.0) if curve.ending == "diverged" else ("o", 5.5)
+    mark, size = "o", 5.5
+    if curve.ending == "diverged":
+        mark, size = "x", 7.0
     looks: dict[str, Any] = {
         "marker": mark,
         "markersize": size,
@@ -190,33 +217,30 @@ def remarks(results: Results, panel: Panel, case: str) -> list[str]:
 
 
 def _listed(what: str, labels: Sequence[str]) -> list[str]:
-    return textwrap.wrap(plain(f"{what}: {'; '.join(labels)}"), 46) if labels else []
+    if not labels:
+        return []
+    return textwrap.wrap(plain(f"{what}: {'; '.join(labels)}"), 46)
 
 
 def draw_title(axes: Axes, panel: Panel, lines: Sequence[str]) -> None:
     """The panel's own title, if it has one, and remarks above it."""
     if panel.title:
         axes.set_title(plain(panel.title), fontsize="medium")
-    if lines:
-        above = "\n" if panel.title else ""
-        axes.set_title(
-            "\n".join(lines) + above, fontsize="small", loc="left", style="italic", color="0.25"
-        )
+    if not lines:
+        return
+
+    text = "\n".join(lines)
+    if panel.title:
+        text += "\n"  # above the title
+    axes.set_title(text, fontsize="small", loc="left", style="italic", color="0.25")
 
 
 def x_label(results: Results, panel: Panel) -> str:
     """The label of an axis."""
-    if panel.x == "ratio":
-        return "cost ratio $R_C$ (server : client)"
-    if panel.x == "iterations":
-        return "iterations (hops per token)"
-    if panel.x == "messages":
-        return "messages between clients"
-    if panel.x == "floats":
-        return "numbers sent"
-    if panel.x == "epochs":
-        return "epochs"
-    if panel.x == "bytes":
-        return "communication in bytes"
-    per = " per float" if panel_axis(results, panel) == "float-cost" else ""
+    if panel.x in X_LABELS:
+        return X_LABELS[panel.x]
+
+    per = ""
+    if panel_axis(results, panel) == "float-cost":
+        per = " per float"
     return f"communication cost{per} ($R_C$ = {panel_ratio(results, panel):g})"

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from mtcd.config.build import build_network
+from mtcd.config.data_schema import client_names
 from mtcd.config.read import check_config, locate
 from mtcd.config.schema import Config, FileData, SyntheticData
 from mtcd.config.settings import build_settings
@@ -49,8 +50,10 @@ class CurvePlan:
     def config(self, seed: int, stepsize: float | None = None) -> Config:
         """The config of the training with this seed; ``stepsize`` is the one chosen, where it is
         tuned."""
-        chosen = {} if stepsize is None else {"method": {"stepsize": stepsize}}
-        return self._checked(laid_over(self.content, chosen, {"seed": seed}))
+        chosen: Changes = {"seed": seed}
+        if stepsize is not None:
+            chosen["method"] = {"stepsize": stepsize}
+        return self._checked(laid_over(self.content, chosen))
 
     def trial(self, stepsize: float) -> Config:
         """The config with which a step size is tried out: the first seed, up to the gap of the
@@ -64,7 +67,9 @@ class CurvePlan:
     def sample(self) -> Config:
         """The config of the first seed, with the first step size of the grid: all but the step size
         is final."""
-        return self.config(self.seeds[0], self.tune.stepsizes[0] if self.tune else None)
+        if self.tune is None:
+            return self.config(self.seeds[0])
+        return self.config(self.seeds[0], self.tune.stepsizes[0])
 
     def _checked(self, content: Changes) -> Config:
         look_in(self.folder / str(content.get("code") or "."))
@@ -83,7 +88,7 @@ class CurvePlan:
         if self.measure == "gap" and gap is None:
             raise ConfigError(
                 f"{self.where}: stop.gap is missing; figures show the gap, so say how far down to "
-                f"go."
+                "go."
             )
         if self.measure == "accuracy" and (gap is not None or epochs is None):
             raise ConfigError(f"{self.where}: with measure: accuracy, stop has epochs and no gap.")
@@ -111,15 +116,19 @@ def plan_figure(
     Without ``seeds``, a figure has those of its file, a quick one those of its quick version.
     """
     if seeds is None:
-        seeds = min(experiment.seeds, experiment.quick.seeds) if quick else experiment.seeds
+        seeds = experiment.seeds
+        if quick:
+            seeds = min(seeds, experiment.quick.seeds)
+
     curves: list[CurvePlan] = []
     notes: list[str] = []
     for case, settings in experiment.cases.items():
         if quick and not settings.quick:
             continue
-        planned = [
-            _curve(name, experiment, case, curve, folder, quick) for curve in experiment.shown(case)
-        ]
+
+        # all configs of a case before any is used: a slip in the last must not cost the others' time
+        shown = experiment.shown(case)
+        planned = [_curve(name, experiment, case, curve, folder, quick) for curve in shown]
         if settings.optional and not all(_at_hand(plan.sample) for plan in planned):
             notes.append(f"The case {settings.title!r} is left out: its data is not at hand.")
             continue
@@ -129,6 +138,7 @@ def plan_figure(
             notes += note
     if not curves:
         raise DataError(f"{name}: no case can be run, the data of none is at hand.")
+
     notes += [*_stand_in_notes(experiment, curves), *_steady_notes(experiment, curves, seeds)]
     titled = _titled(experiment, curves)
     costs = curves[0].sample.costs  # all curves share them
@@ -149,24 +159,32 @@ def _curve(
 ) -> CurvePlan:
     """The curve with its first seed only; a case's own method settings win over the curve's."""
     own, line = experiment.cases[case].changes, experiment.curves[curve]
-    case_method = {"method": own["method"]} if "method" in own else {}
-    smaller = (experiment.quick.changes, line.quick) if quick else ()
+    case_method: Changes = {}
+    if "method" in own:
+        case_method["method"] = own["method"]
+    tune = line.tune or experiment.tune
+    smaller: tuple[Changes, ...] = ()
+    if quick:
+        tune = experiment.quick.tune or tune
+        smaller = (experiment.quick.changes, line.quick)
+
+    # each layer wins over those before it
     content = laid_over(
         experiment.problem, own, {"method": line.method}, line.changes, case_method, *smaller
     )
-    tune = (experiment.quick.tune if quick else None) or line.tune or experiment.tune
     plan = CurvePlan(name, case, curve, content, folder, (0,), tune, experiment.measure)
     for place in (own, line.changes, *smaller):
         if "costs" in place:
             raise ConfigError(
                 f"{plan.where}: give costs in problem, where all curves share them; panels have "
-                f"ratios."
+                "ratios."
             )
     if "seed" in content:
         raise ConfigError(
             f"{plan.where}: take the key seed out; the seeds are 0, 1, ..., as many as --seeds "
-            f"says."
+            "says."
         )
+
     method = content["method"]
     if not isinstance(method, dict) or method.get("stepsize") != "tune":
         return replace(plan, tune=None)
@@ -175,7 +193,7 @@ def _curve(
     if tune is None:
         raise ConfigError(
             f"{plan.where}: with stepsize: tune, tune: must give the grid (stepsizes, gap, "
-            f"iterations)."
+            "iterations)."
         )
     for stepsize in tune.stepsizes:
         plan.trial(stepsize)
@@ -186,20 +204,16 @@ def _titled(experiment: Experiment, curves: Sequence[CurvePlan]) -> Experiment:
     """The experiment with the facts that its titles ask for, so that they are those of what is
     trained."""
     first = {plan.case: plan.sample for plan in reversed(curves)}
-    cases = {
-        name: case.model_copy(update={"title": _told(case.title, first[name])})
-        if name in first
-        else case
-        for name, case in experiment.cases.items()
-    }
-    return experiment.model_copy(
-        update={"cases": cases, "title": _told(experiment.title, curves[0].sample)}
-    )
+    cases = dict(experiment.cases)
+    for name, config in first.items():
+        case = experiment.cases[name]
+        cases[name] = case.model_copy(update={"title": _told(case.title, config)})
+    title = _told(experiment.title, curves[0].sample)
+    return experiment.model_copy(update={"cases": cases, "title": title})
 
 
 def _told(title: str, config: Config) -> str:
-    given = config.data.clients
-    clients = [f"client_{k}" for k in range(given)] if isinstance(given, int) else list(given)
+    clients = client_names(config.data.clients)
     title = title.replace("{clients}", str(len(clients))).replace("{data}", _data_name(config))
     if "{connectivity}" not in title:
         return title
@@ -214,7 +228,9 @@ def _data_name(config: Config) -> str:
     data = config.data
     if isinstance(data, DatasetData):
         return " or ".join(data.dataset)
-    return data.table.stem if isinstance(data, FileData) else "made-up data"
+    if isinstance(data, FileData):
+        return data.table.stem
+    return "made-up data"
 
 
 def _at_hand(config: Config) -> bool:
@@ -235,19 +251,17 @@ def _with_data(plan: CurvePlan) -> tuple[CurvePlan, list[str]]:
         used = first_present(data.dataset)
     except DataError as error:
         raise DataError(f"{plan.where}: {error}") from None
-    note = (
-        f"{data.dataset[0]} is not at hand: {used} takes its place."
-        if used != data.dataset[0]
-        else ""
-    )
-    return replace(plan, content=laid_over(plan.content, {"data": {"dataset": used}})), [
-        note
-    ] if note else []
+    notes = []
+    if used != data.dataset[0]:
+        notes.append(f"{data.dataset[0]} is not at hand: {used} takes its place.")
+    return replace(plan, content=laid_over(plan.content, {"data": {"dataset": used}})), notes
 
 
 def _with_seeds(plan: CurvePlan, seeds: int) -> CurvePlan:
     """All seeds, or one where they would all give the same."""
-    return replace(plan, seeds=tuple(range(seeds)) if _draws(plan.sample) else (0,))
+    if not _draws(plan.sample):
+        seeds = 1
+    return replace(plan, seeds=tuple(range(seeds)))
 
 
 def _draws(config: Config) -> bool:
@@ -264,14 +278,19 @@ def _draws(config: Config) -> bool:
 
 def _stand_in_notes(experiment: Experiment, curves: Sequence[CurvePlan]) -> list[str]:
     """A title for the quick version, if it uses other data."""
-    asked = experiment.problem.get("data")
-    names = asked.get("dataset") if isinstance(asked, dict) else None
+    asked, names = experiment.problem.get("data"), None
+    if isinstance(asked, dict):
+        names = asked.get("dataset")
     if names is None or not any(isinstance(plan.sample.data, SyntheticData) for plan in curves):
         return []
-    return [f"Made-up data in place of {names if isinstance(names, str) else names[0]}."]
+    if not isinstance(names, str):
+        names = names[0]
+    return [f"Made-up data in place of {names}."]
 
 
 def _steady_notes(experiment: Experiment, curves: list[CurvePlan], seeds: int) -> list[str]:
     once = [experiment.curves[plan.curve].label for plan in curves if len(plan.seeds) < seeds]
+    if not once:
+        return []
     labels = ", ".join(dict.fromkeys(once))
-    return [f"Trained once, since every seed would give the same: {labels}."] if once else []
+    return [f"Trained once, since every seed would give the same: {labels}."]

@@ -50,8 +50,11 @@ class Amount:
     def __str__(self) -> str:
         if self.exact:
             return number(self.value)
-        few = f", {self.reached} of {self.seeds} seeds" if self.reached else ""
-        end = f"gap {self.end:.0e}" if self.measure == "gap" else percent(self.end)
+        few, end = "", f"gap {self.end:.0e}"
+        if self.reached:
+            few = f", {self.reached} of {self.seeds} seeds"
+        if self.measure == "accuracy":
+            end = percent(self.end)
         return f"more than {number(self.value)} ({end} there{few})"
 
 
@@ -79,11 +82,12 @@ def helps(amounts: Sequence[Amount]) -> Outcome:
     outcomes = [less(later, amounts[0]) for later in amounts[1:]]
     if any(outcomes):
         return True
-    # undecided: none is less, but some might be
-    undecided = any(
-        one is None and not later.exact for one, later in zip(outcomes, amounts[1:], strict=True)
-    )
-    return None if undecided or not amounts[0].exact else False
+    if not amounts[0].exact:
+        return None
+    for one, later in zip(outcomes, amounts[1:], strict=True):
+        if one is None and not later.exact:  # none is less, but this one might be
+            return None
+    return False
 
 
 def verdict(outcomes: Sequence[Outcome]) -> Verdict:
@@ -93,12 +97,15 @@ def verdict(outcomes: Sequence[Outcome]) -> Verdict:
         return "open"
     if decided == {True} and None not in outcomes:
         return "yes"
-    return "no" if decided == {False} and None not in outcomes else "in part"
+    if decided == {False} and None not in outcomes:
+        return "no"
+    return "in part"
 
 
 def opposite(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """The negated outcomes; undecided ones stay undecided."""
-    return [None if one is None else not one for one in outcomes]
+    negated: dict[Outcome, Outcome] = {True: False, False: True, None: None}
+    return [negated[one] for one in outcomes]
 
 
 def number(value: float) -> str:
@@ -149,13 +156,18 @@ class FigureReader:
         """What the curve took to reach the target, the experiment's unless given."""
         made = self.curve(case, curve)
         trained, x = made.trained, self.results.axis(x)
-        price = self.results.ratio if ratio is None else ratio
-        places = [one.reach(target or self.results.experiment.target, x, price) for one in trained]
-        spent = [float(one.along(x, price)[-1]) for one in trained]
-        values = [
-            there if there is not None else end for there, end in zip(places, spent, strict=True)
-        ]
-        reached = sum(there is not None for there in places)
+        target = target or self.results.experiment.target
+        if ratio is None:
+            ratio = self.results.ratio
+
+        reached, values = 0, []
+        for one in trained:
+            there = one.reach(target, x, ratio)
+            if there is None:  # it takes more than was spent
+                values.append(float(one.along(x, ratio)[-1]))
+            else:
+                values.append(there)
+                reached += 1
         if made.measure == "gap":
             end = max(float(one.columns["gap"][-1]) for one in trained)
         else:
@@ -165,7 +177,9 @@ class FigureReader:
     def unit(self, x: str) -> str:
         """The counted quantity and the target gap."""
         x = self.results.axis(x)
-        at = f" (R_C = {self.results.ratio:g})" if x in COST_AXES.values() else ""
+        at = ""
+        if x in COST_AXES.values():
+            at = f" (R_C = {self.results.ratio:g})"
         words = {
             "messages": "messages between clients",
             "floats": "numbers sent",

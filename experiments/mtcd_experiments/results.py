@@ -39,7 +39,9 @@ class TrainedCurve:
     @property
     def measure(self) -> Measure:
         """The name of the measured quantity."""
-        return "gap" if "gap" in self.columns else "accuracy"
+        if "gap" in self.columns:
+            return "gap"
+        return "accuracy"
 
     def cost(self, ratio: float, axis: str = "cost") -> Array:
         """The communication cost at each measurement: 1 per message with the server, 1/ratio
@@ -47,22 +49,23 @@ class TrainedCurve:
 
         On the axis 'float-cost': per number in a message.
         """
-        prefix = "" if axis == "cost" else "floats_"
-        return (
-            self.columns[f"{prefix}client_server"] + self.columns[f"{prefix}client_client"] / ratio
-        )
+        prefix = "floats_"
+        if axis == "cost":
+            prefix = ""
+        hops = self.columns[f"{prefix}client_client"]
+        return self.columns[f"{prefix}client_server"] + hops / ratio
 
     def along(self, x: str, ratio: float) -> Array:
         """The measurements' places on an axis: iterations, epochs, messages between clients, cost,
         floats or bytes."""
         if x in COST_AXES.values():
             return self.cost(ratio, x)
-        if x in ("floats", "bytes"):
-            floats = self.columns["floats_client_client"] + self.columns["floats_client_server"]
-            return floats if x == "floats" else BYTES * floats
-        return self.columns[
-            {"iterations": "iteration", "epochs": "epoch", "messages": "client_client"}[x]
-        ]
+        if x == "bytes":
+            return BYTES * self.along("floats", ratio)
+        if x == "floats":
+            return self.columns["floats_client_client"] + self.columns["floats_client_server"]
+        column = {"iterations": "iteration", "epochs": "epoch", "messages": "client_client"}[x]
+        return self.columns[column]
 
     def reach(self, target: float, x: str, ratio: float = 1.0) -> float | None:
         """Where on the axis the gap or the accuracy was first seen to be reached; None if it never
@@ -75,7 +78,9 @@ class TrainedCurve:
             there = np.flatnonzero(self.columns["gap"] <= target)
         else:
             there = np.flatnonzero(self.columns["test_accuracy"] >= target)
-        return float(self.along(x, ratio)[there[0]]) if len(there) else None
+        if not len(there):
+            return None
+        return float(self.along(x, ratio)[there[0]])
 
 
 @dataclass(frozen=True)
@@ -143,20 +148,17 @@ class CurveResult:
         """How the line ends: some seed diverged, some was stopped by a limit, or all came to their
         proper end."""
         ends = {one.status for one in self.trained}
-        return (
-            "diverged"
-            if "diverged" in ends
-            else "done"
-            if ends == {END[self.measure]}
-            else "stopped"
-        )
+        if "diverged" in ends:
+            return "diverged"
+        if ends == {END[self.measure]}:
+            return "done"
+        return "stopped"
 
     @property
     def final_gap(self) -> float:
         """The gap at the end: the geometric mean over the seeds."""
-        return float(
-            np.exp(np.mean([np.log(_positive(one.columns["gap"])[-1]) for one in self.trained]))
-        )
+        logs = [np.log(_positive(one.columns["gap"])[-1]) for one in self.trained]
+        return float(np.exp(np.mean(logs)))
 
     def reach(self, target: float, x: str = "iterations", ratio: float = 1.0) -> Spread | None:
         """Iterations or cost to a gap or an accuracy, over the seeds; None if no seed got there."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from time import monotonic
@@ -35,7 +36,9 @@ class TrainingJob:
     @property
     def which(self) -> str:
         """The part of its name that distinguishes it from others of its curve."""
-        return f"seed {self.seed}" if self.trial is None else f"step size {self.trial:g}"
+        if self.trial is None:
+            return f"seed {self.seed}"
+        return f"step size {self.trial:g}"
 
     @property
     def what(self) -> str:
@@ -53,12 +56,7 @@ class TrainingQueue:
 
     def __init__(self, figures: Sequence[FigurePlan], store: Store) -> None:
         self.store = store
-        self.jobs = [
-            job
-            for figure in figures
-            for plan in figure.curves
-            for job in (*_trials(plan), *_finals(plan))
-        ]
+        self.jobs: list[TrainingJob] = []
         self.finished: dict[TrainingJob, TrainedCurve] = {}
         self.choices: dict[CurvePlan, ChosenStepsize] = {}
         self.failed: dict[str, str] = {}
@@ -70,14 +68,16 @@ class TrainingQueue:
         self._seconds: dict[tuple[CurvePlan, bool], list[float]] = {}
         for figure in figures:
             for plan in figure.curves:
+                self.jobs += [*_trials(plan), *_finals(plan)]
+        for figure in figures:
+            for plan in figure.curves:
+                # with a step size to choose, the others wait for it
                 self._ready(_trials(plan) or _finals(plan))
 
     def _ready(self, jobs: Sequence[TrainingJob]) -> None:
         """These can be trained now, unless they are kept from before."""
         for job in jobs:
-            plan = job.plan
-            chosen = self.choices[plan].stepsize if plan in self.choices else None
-            config = plan.config(job.seed, chosen) if job.trial is None else plan.trial(job.trial)
+            config = self._config(job)
             path = self.store.path(config)
             kept = self.store.load(path)
             if kept is not None:
@@ -87,6 +87,14 @@ class TrainingQueue:
             else:
                 self._same[path] = [job]
                 self._waiting[job] = config, path
+
+    def _config(self, job: TrainingJob) -> Config:
+        plan = job.plan
+        if job.trial is not None:
+            return plan.trial(job.trial)
+        if plan in self.choices:
+            return plan.config(job.seed, self.choices[plan].stepsize)
+        return plan.config(job.seed)
 
     def next(self) -> tuple[TrainingJob, Config] | None:
         """The next to train: what others wait for first, then the longest."""
@@ -126,6 +134,8 @@ class TrainingQueue:
         trials, tune = _trials(job.plan), job.plan.tune
         if job.trial is None or tune is None or not all(trial in self.finished for trial in trials):
             return
+
+        # the last trial of a curve: its step size can be chosen, and its seeds trained
         outcomes = {
             trial.trial: self.finished[trial] for trial in trials if trial.trial is not None
         }
@@ -153,7 +163,8 @@ class TrainingQueue:
         known = [seconds for seconds in expected if seconds is not None]
         if len(known) < len(expected):
             return None
-        return max(sum(known) / workers, max(known)) if known else 0.0
+        # no sooner than the longest, however many workers there are
+        return max(sum(known) / workers, max(known, default=0.0))
 
     def _remaining(self, job: TrainingJob) -> float | None:
         expected = self._expected(job)
@@ -169,13 +180,17 @@ class TrainingQueue:
         _, began, fraction = self._running.get(job, (None, 0.0, 0.0))
         if fraction >= TOO_EARLY:
             return (monotonic() - began) / fraction
-        others = [seconds for group in self._seconds.values() for seconds in group]
-        return fmean(others) if others else None
+        others = list(chain.from_iterable(self._seconds.values()))
+        if not others:
+            return None
+        return fmean(others)
 
 
 def _trials(plan: CurvePlan) -> tuple[TrainingJob, ...]:
     """The trainings that its step size is chosen from, if any."""
-    stepsizes = dict.fromkeys(plan.tune.stepsizes) if plan.tune else ()
+    if plan.tune is None:
+        return ()
+    stepsizes = dict.fromkeys(plan.tune.stepsizes)
     return tuple(TrainingJob(plan, plan.seeds[0], stepsize) for stepsize in stepsizes)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from mtcd.config.identity import identity
 from mtcd.config.schema import Config
+from mtcd.core.arrays import Array
 from mtcd.core.errors import MtcdError
 from mtcd.core.files import write_whole
 from mtcd_experiments.results import TrainedCurve
@@ -62,25 +63,36 @@ class Store:
 
 def measure_of(config: Config) -> Measure:
     """The stored columns of a training: the gap, if it is trained up to one."""
-    return "accuracy" if config.stop.gap is None else "gap"
+    if config.stop.gap is None:
+        return "accuracy"
+    return "gap"
 
 
 def as_trained(record: Record) -> TrainedCurve:
     """A TrainedCurve from plain values; an error if they are not whole."""
-    names = COLUMNS["gap" if "gap" in record["columns"] else "accuracy"]
+    names = COLUMNS["accuracy"]
+    if "gap" in record["columns"]:
+        names = COLUMNS["gap"]
     columns = {name: np.array(record["columns"][name], dtype=float) for name in names}
-    lengths = {column.shape for column in columns.values()}
-    if (
-        len(lengths) != 1
-        or lengths <= {(0,), ()}
-        or not all(np.isfinite(c).all() for c in columns.values())
-    ):
-        raise ValueError("the columns are not whole")
+    _check_whole(list(columns.values()))
+
+    stepsize = record["stepsize"]
+    if stepsize is not None:
+        stepsize = float(stepsize)
     return TrainedCurve(
         seed=int(record["config"]["seed"]),
         status=str(record["status"]),
-        stepsize=None if record["stepsize"] is None else float(record["stepsize"]),
+        stepsize=stepsize,
         seconds=float(record["seconds"]),
         columns=columns,
         notes=tuple(str(note) for note in record["notes"]),
     )
+
+
+def _check_whole(columns: list[Array]) -> None:
+    """Reject columns of different lengths, empty ones, and numbers that are none."""
+    lengths = {column.shape for column in columns}
+    if len(lengths) != 1 or lengths <= {(0,), ()}:
+        raise ValueError("the columns are not whole")
+    if not all(np.isfinite(column).all() for column in columns):
+        raise ValueError("the columns are not whole")

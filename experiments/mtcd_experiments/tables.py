@@ -3,6 +3,7 @@ cost."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mtcd.core.terminal.table import ScreenTable
@@ -31,7 +32,7 @@ def results_table(results: Results) -> ScreenTable:
     """One row per case and curve, for the screen. A single case needs no column."""
     caption = f"{results.name}: {_what(results)}, means over seeds"
     several = len(results.case_names()) > 1
-    first = 0 if several else 1
+    first = int(not several)
     rows = [cells(results, entry, brief=True)[first:] for entry in entries(results)]
     return ScreenTable(headings(results, brief=True)[first:], rows, WORDS, caption, grouped=several)
 
@@ -54,10 +55,17 @@ def headings(results: Results, brief: bool = False) -> list[str]:
     """The titles of the columns. Of several gaps, a brief table is about the first."""
     if results.experiment.measure == "accuracy":
         return [*WORDS, *accuracy_headings(results, brief)]
-    gaps = targets(results)[: 1 if brief else None]
-    several = len(gaps) > 1
-    found = [f"{name} to {gap:g}" if several else name for gap in gaps for name in amounts(results)]
+    gaps = _gaps(results, brief)
+    found = list(amounts(results))
+    if len(gaps) > 1:
+        found = [f"{name} to {gap:g}" for gap in gaps for name in amounts(results)]
     return [*WORDS, "step size", *found, "final gap", "seconds"]
+
+
+def _gaps(results: Results, brief: bool) -> Sequence[float]:
+    if brief:
+        return targets(results)[:1]
+    return targets(results)
 
 
 def cells(results: Results, entry: CurveEntry, brief: bool = False) -> list[str]:
@@ -66,7 +74,7 @@ def cells(results: Results, entry: CurveEntry, brief: bool = False) -> list[str]
     if results.experiment.measure == "accuracy":
         return [entry.title, curve.label, *accuracy_cells(results, entry)]
     found = []
-    for gap in targets(results)[: 1 if brief else None]:
+    for gap in _gaps(results, brief):
         spreads = [curve.reach(gap, *axis) for axis in amounts(results).values()]
         found += [mean_cost(spreads[0]) + some_seeds(spreads[0]), *map(mean_cost, spreads[1:])]
     ends = (f"{curve.final_gap:.1e}", f"{curve.seconds:.1f}")
@@ -75,14 +83,18 @@ def cells(results: Results, entry: CurveEntry, brief: bool = False) -> list[str]
 
 def table_csv(results: Results) -> str:
     """One row per case and curve: settings, results and amounts."""
-    summary = accuracy_summary if results.experiment.measure == "accuracy" else _summary
+    summary = _summary
+    if results.experiment.measure == "accuracy":
+        summary = accuracy_summary
     rows = [summary(results, entry) for entry in entries(results)]
-    return as_csv(rows, list(rows[0]) if rows else [])
+    return as_csv(rows, list(next(iter(rows), {})))
 
 
 def _summary(results: Results, entry: CurveEntry) -> dict[str, Any]:
     curve, target = entry.result, results.experiment.target
-    iterations = curve.reach(target)
+    iterations, reached = curve.reach(target), 0
+    if iterations is not None:
+        reached = iterations.reached
     row = {
         "case": entry.case,
         "curve": entry.curve,
@@ -91,7 +103,7 @@ def _summary(results: Results, entry: CurveEntry) -> dict[str, Any]:
         "tuned": grid(curve),
         "seeds": len(curve.trained),
         "target": target,
-        "reached": iterations.reached if iterations else 0,
+        "reached": reached,
         **spread_columns("iterations", iterations),
     }
     config = results.axis("cost"), results.ratio

@@ -57,6 +57,7 @@ def _difference(kept: Path, config: Config) -> str:
     names is imported.
     """
     try:
+        # safe: no tag of a stranger's file makes an object
         before = yaml.safe_load(kept.read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError):
         before = None

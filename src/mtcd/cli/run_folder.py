@@ -74,6 +74,7 @@ class OnTable:
         if run.trained().preparations is not None:
             codes_but = (self._named("label"),)
 
+        # with the id of the training, if the new table has it under the same name
         table = read_table(self.table, self._named("id"), codes_but)
         return LoadedSamples(run, table.rows, pl.DataFrame(list(table.columns.values())), table)
 

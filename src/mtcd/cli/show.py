@@ -96,6 +96,7 @@ def reading(config: Config, quiet: bool = False) -> Iterator[None]:
 def data_warnings() -> Iterator[list[str]]:
     """Collect warnings about data, which the command line prints as notes; each is told once."""
     told: list[str] = []
+    # as notes at the end: a warning between two lines of a progress bar is not seen
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DataWarning)
         yield told

@@ -60,6 +60,7 @@ def train_config(options: TrainOptions) -> int:
     for extension in options.more:
         extension.check()
     config = read_config(path, options.changes, options.seed)
+    # a slip in --style must not show up after hours of training
     paper = parse_style(options.style)
     _check_folder(config, options)  # before the data is read, which may take long
 
@@ -68,6 +69,7 @@ def train_config(options: TrainOptions) -> int:
     if not options.quiet:
         show_notes(setup.notes)
 
+    # in the order in which features are found; they are closed in the opposite one
     with ExitStack() as contexts:
         for extension in options.more:
             setup = contexts.enter_context(extension.around(setup, path.stem))

@@ -56,6 +56,7 @@ def train(
     more: Sequence[Any] = (),
 ) -> None:
     """Train the model that CONFIG.yaml describes."""
+    # inside: 'mtcd --help' imports this file, and must not wait for numpy
     from mtcd.cli.train import TrainOptions, train_config
 
     options = TrainOptions(

@@ -138,7 +138,9 @@ def build(config: Config, sources: bool = False) -> Setup:
         Whether an engine that has processes of its own reads blocks there, if possible.
     """
     method, notes, stop, costs = build_settings(config)
+    # slips in these are told before a large table is read
     callbacks, engine = build_callbacks(config), build_engine(config)
+    # the data set that is at hand, by name: the run folder has to say which it was
     config = settled(config)
 
     data: VerticalData | VerticalDataset | BlockSources | None = None
@@ -177,6 +179,7 @@ def _data_here(config: Config) -> VerticalData | VerticalDataset:
     with warnings.catch_warnings():
         # notes of the data, which the run has too, say the same
         warnings.simplefilter("ignore", DataWarning)
+        # in this order: labels are released before anything is held out, each of them once
         data = _held_out(config, released(config.data.read(config), config.privacy.label_privacy))
 
     if config.model.any_shape and isinstance(data, VerticalData):
@@ -188,10 +191,12 @@ def _sources(config: Config) -> BlockSources | None:
     """The blocks as columns of a Parquet file, which the processes of an engine read; None if they
     are needed here."""
     section = config.data
+    # this process is where blocks are used
     if config.engine is None or config.engine.kind == LOCAL:
         return None
     if not isinstance(section, TableData) or section.table.suffix.lower() != ".parquet":
         return None
+    # tables have to be joined here, where all of them are
     if _has_own_tables(section) or not kind_of(config.model).reads_sources:
         return None
 
@@ -247,6 +252,7 @@ def resolved_yaml(config: Config) -> str:
         content["method"].pop("depth", None)
     if config.method.kind == "mtcd":
         content["method"]["combine"] = MTCD(**settings_of(config.method)).combine_rule
+    # what the model has chosen itself, such as a loss
     content["model"] |= config.model.resolved()
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 

@@ -19,6 +19,7 @@ def method_section(method: Method) -> MethodSection:
             settings[name] = getattr(method, name)
 
     if method.acceleration is not None and method.chooses_steps:
+        # in a method it is a number by now, which belongs to this data
         settings |= {"stepsize": "auto"}
     if not has_depth(settings.get("acceleration")):  # a note would say that it has no effect
         settings.pop("depth", None)

@@ -20,6 +20,7 @@ def explain(
     for problem in error.errors():
         keys = _keys(problem["loc"], content)
         key = ".".join(keys)
+        # a key that is misspelt: the nearest known one is the best advice
         if problem["type"] == "extra_forbidden":
             known = _known(schema, keys, content)
             problems.setdefault(f"unknown key {key!r}, {did_you_mean(keys[-1], known)}", [])
@@ -45,6 +46,7 @@ def explain(
 
 def _message(kind: str, said: str, value: Any) -> str:
     """What pydantic, or a check of ours, says of a value; with the value, unless it is in it."""
+    # YAML's own trap, which its message would not explain
     if kind == "string_type" and isinstance(value, bool):
         return (
             "write it in quotes: without them, YAML reads no, off and false as false, yes, on and "

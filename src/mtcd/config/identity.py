@@ -21,6 +21,7 @@ def identity(config: Config, form: int) -> str:
     # a new key with a default changes nothing
     given = config.model_dump(mode="json", exclude_defaults=True)
     said = f"{form} {VERSION} {json.dumps(given, sort_keys=True)} {_files(config)}"
+    # short, for names of files: two of a few thousand trainings will not meet
     digest = hashlib.blake2b(said.encode(), digest_size=8).hexdigest()
     return f"{config.method.kind.replace(':', '-')}-seed{config.seed}-{digest}"
 
@@ -43,6 +44,7 @@ def _state(path: Path) -> tuple[int, int]:
         found = path.stat()
     except OSError:
         return 0, 0  # the training will say what is wrong with it
+    # so that a large table is read once, as long as it does not change
     return found.st_mtime_ns, found.st_size
 
 

@@ -55,10 +55,12 @@ def instance(where: str, kind: str, made: Callable[..., Any], given: Mapping[str
         fields[name] = (hints.get(name, Any), default_of(parameter))
 
     try:
+        # pydantic checks by type hints, as for the sections of the config
         settings = create_model(kind, __config__=ConfigDict(extra="forbid"), **fields)(**given)
     except ValidationError as error:
         first = error.errors()[0]
         raise ConfigError(
             f"{where}.{'.'.join(map(str, first['loc'][:1]))}: {first['msg']}."
         ) from None
+    # only what was given: defaults of a factory are made by the class itself
     return made(**{name: getattr(settings, name) for name in given})

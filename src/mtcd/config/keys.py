@@ -39,6 +39,7 @@ def _section(maker: Callable[..., Method], kind: str, general: type[BaseModel]) 
     fields = general.model_fields
     own = {}
     for name, parameter in _parameters(maker).items():
+        # a default of its own, too, has to be in the section: it is shown, and kept with the run
         if name not in fields or fields[name].default != parameter.default:
             own[name] = parameter
 
@@ -71,6 +72,7 @@ def _parameters(maker: Callable[..., Method]) -> dict[str, inspect.Parameter]:
         fields = dataclasses.fields(maker)
 
     for field in fields:
+        # a setting for Python alone
         if not field.metadata.get("config", True):
             found.pop(field.name)
         elif field.init and field.default_factory is not dataclasses.MISSING:

@@ -36,6 +36,7 @@ def train_one(
 
     def watch(now: Measurement, fraction: float) -> None:
         nonlocal reported
+        # each report is a message between processes
         if monotonic() - reported >= PATIENCE:
             reported = monotonic()
             tell(float(fraction))

@@ -26,6 +26,7 @@ def read_config(path: Path, changes: Sequence[str] = (), seed: int | None = None
         apply_change(content, change)
     if seed is not None:
         content["seed"] = seed
+    # before the config is checked: kinds of one's own are looked up then
     look_in(path.resolve().parent / str(content.get("code") or "."))
     return locate(check_config(content, str(path)), path.resolve().parent)
 
@@ -34,6 +35,7 @@ def refuse_code(config: Config, how_to_run: str) -> None:
     """Reject a config that names code in a command that should not run code: the config may be from
     a third party."""
     named, folder = config.own_parts, config.code
+    # modules of networks are in a folder of their own
     networks = config.model.own_networks
     if networks:
         named |= {f"model.{key}": name for key, name in networks.items()}
@@ -49,6 +51,7 @@ def refuse_code(config: Config, how_to_run: str) -> None:
 def check_config(content: dict[str, Any], where: str = "the config") -> Config:
     """A Config from plain values; one error that names every wrong key. Empty sections count as
     left out."""
+    # 'stop:' without anything below it, as people leave it
     given = {key: value for key, value in content.items() if value is not None}
     if not isinstance(given.get("data", {}), dict):
         kinds = "table, label and clients, or synthetic and its sizes, or dataset and clients"

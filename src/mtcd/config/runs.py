@@ -96,6 +96,7 @@ def _configured_model(place: Path, run_code: bool) -> Any:
         return None
 
     config = read_config(place / CONFIG)
+    # a run folder may be from somebody else
     if not run_code:
         refuse_code(
             config,

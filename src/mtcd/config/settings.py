@@ -46,6 +46,7 @@ def _check_measuring(config: Config) -> None:
 
 
 def _method(section: MethodSection) -> tuple[Method, tuple[str, ...]]:
+    # ignored with a note, so that one can change the kind of the method alone
     unused = sorted(section.model_fields_set - keys_of(section.kind) - {"kind"})
     if "depth" in section.model_fields_set - set(unused) and not has_depth(section.acceleration):
         unused.append("depth")

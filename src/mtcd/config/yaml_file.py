@@ -31,6 +31,7 @@ class _Loader(yaml.SafeLoader):
 
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
+    # YAML 1.1 asks for a point and a sign: 1e-5 would be a text
     re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"),
     list("-+.0123456789"),
 )
@@ -60,6 +61,7 @@ def _text(path: Path, what: str) -> str:
 def parse_value(text: str, where: str) -> Any:
     """A value, or a whole file, as a config writes it."""
     try:
+        # a subclass of SafeLoader: no tag makes an object
         return yaml.load(text, Loader=_Loader)
     except RecursionError:
         raise ConfigError(f"{where} is nested too deeply to be read.") from None

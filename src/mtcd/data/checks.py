@@ -28,6 +28,7 @@ def check_clients(
     for name, held, block in zip(clients, columns, blocks, strict=True):
         if not held:
             raise DataError(f"Client {name!r} holds no column: give it one, or leave it out.")
+        # both at once: what is wrong shows in the two shapes
         if block.shape != (samples, len(held)):
             raise DataError(
                 f"Client {name!r} brings {block.shape[0]} rows and {block.shape[1]} columns, "
@@ -106,6 +107,7 @@ def _check_missing(
     lost: dict[str, int] = {}
     for client, names, block in zip(clients, columns, blocks, strict=True):
         where = scipy.sparse.coo_array(block)
+        # entries by column, of dense and sparse blocks alike
         counts = np.bincount(where.col[np.isnan(where.data)], minlength=len(names))
         for name, count in zip(names, counts.tolist(), strict=True):
             if count:
@@ -148,6 +150,7 @@ def check_weights(weights: NDArray[Any], samples: int) -> None:
             f"The weight of row {row + 1} is {what}: give numbers of 0 or more (0 leaves a sample "
             "out)."
         )
+    # their sum divides: all 0 would make every mean NaN
     if not weights.any():
         raise DataError("All weights are 0: give some sample more.")
 

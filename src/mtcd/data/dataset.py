@@ -81,11 +81,13 @@ class VerticalDataset:
 
         labels = as_labels(self.labels)
         check_labels(labels, self._labels_may_be_equal)
+        # frozen for everybody else: the data of a training must not change under it
         object.__setattr__(self, "labels", labels)
 
         features = {client: as_samples(client, given) for client, given in self.features.items()}
         object.__setattr__(self, "features", features)
         for client, values in features.items():
+            # here, with the names of columns: in training a NaN would show up far from its cause
             check_samples(client, values, self.samples, (self.columns or {}).get(client))
         self._check_transforms()
         if self.test is not None:
@@ -109,6 +111,7 @@ class VerticalDataset:
             )
 
         with np.errstate(over="ignore"):  # the checks report numbers that are too large
+            # single precision is what networks compute with, and half the memory
             features = dict(zip(data.clients, map(in_single, data.blocks), strict=True))
         columns = dict(zip(data.clients, data.columns, strict=True))
         test = None
@@ -234,6 +237,7 @@ class VerticalDataset:
                 f"{listing(other)}."
             )
 
+        # networks are built for these shapes
         for client, shape in self.shapes.items():
             if test.shapes[client] != shape:
                 raise DataError(

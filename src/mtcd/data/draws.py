@@ -20,6 +20,7 @@ def drawn_holdout(fraction: float, samples: int, seed: int) -> tuple[Rows, Rows,
             f"A fraction of {fraction} cannot be held out of {samples} samples: "
             "some, but not all, must become the test set."
         )
+    # of the number of samples alone: parties that know it draw the same rows
     order = stream(seed, "holdout").permutation(samples)
     note = f"Held out for the test: {count} of {samples} samples, drawn with seed {seed}."
     return np.sort(order[count:]), np.sort(order[:count]), note

@@ -72,11 +72,13 @@ class AnyFrame:
 
         name = self.names[place]
         column = self.table[self.labels[place]]
+        # of polars: taken as it is, without a way through numpy
         if isinstance(column, pl.Series):
             if column.dtype.is_float():
                 return column.fill_nan(None).alias(name)
             return column.alias(name)
         values = _one_dimensional(name, column)
+        # NaN is how numpy and pandas say that a number is missing
         if values.dtype.kind in "iubf":
             return pl.Series(name, values, nan_to_null=True)
         if values.dtype.kind in "mM":  # in nanoseconds, the list would hold whole numbers
@@ -139,6 +141,7 @@ def as_frame(X: Any) -> AnyFrame | None:
 def is_category(column: Any) -> bool:
     """Whether a column is one of categories by its type, whatever its values are: of pandas, polars
     or Arrow."""
+    # by what it has: neither pandas nor Arrow has to be installed
     kind = getattr(column, "dtype", None)
     if hasattr(kind, "categories") and hasattr(kind, "ordered"):  # of pandas
         return True
@@ -195,6 +198,7 @@ def check_distinct(names: Sequence[str]) -> None:
 def check_row_order(X: Any, y: Any, what: str = "labels") -> None:
     """Refuse features and labels of pandas whose rows have the same index in another order: rows go
     by position."""
+    # only of pandas: other frames have no names of rows
     rows: Any = getattr(X, "index", None)
     others: Any = getattr(y, "index", None)
     # lists have an index too, which is a method
@@ -210,6 +214,7 @@ def check_row_order(X: Any, y: Any, what: str = "labels") -> None:
 
 def _one_dimensional(name: str, column: Any) -> NDArray[Any]:
     try:
+        # one value is a column of one sample
         values = np.atleast_1d(np.asarray(plain(column)))
     except (TypeError, ValueError) as error:
         raise DataError(f"Column {name!r} cannot be read as numbers: {error}.") from None

@@ -57,6 +57,7 @@ def _of_objects(labels: NDArray[Any]) -> NDArray[np.generic]:
     numbers = as_numbers(labels)
     if numbers is None:
         return labels
+    # left as they are: check_labels names the row
     if np.isnan(numbers).any():
         return numbers
     return np.array(labels.tolist())  # whole numbers stay whole
@@ -64,6 +65,7 @@ def _of_objects(labels: NDArray[Any]) -> NDArray[np.generic]:
 
 def as_weights(X: Any, weights: ArrayLike) -> Array:
     """The weights of samples as an array of numbers."""
+    # weights in another order than the rows would be wrong without any sign of it
     check_row_order(X, weights, "weights")
     numbers = as_numbers(as_labels(weights, "weights"))
     if numbers is None:

@@ -21,6 +21,7 @@ def no_such_file(path: Path) -> DataError:
             f"There is no file {path}: check the path (it was looked for from {Path.cwd()})."
         )
 
+    # browsers show paths like this, and people copy them
     if address.startswith("file:"):
         return DataError(f"{address} is an address: name the file by its path, without 'file://'.")
 

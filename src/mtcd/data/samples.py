@@ -43,9 +43,11 @@ def as_samples(client: str, given: Any) -> Any:
     """The features of a client as they are stored: tensors (without gradients) and data sets as
     they are, all else as an array.
     """
+    # made dense in silence, a table of words would fill the memory
     if is_sparse(given):
         raise DataError(f"The features of client {client!r} are sparse: give .toarray() of them.")
     if is_tensor(given):
+        # its gradients belong to somebody else's graph
         return given.detach()
     if not (isinstance(given, np.ndarray | list | tuple) or hasattr(given, "__array__")):
         return given  # a data set: its samples are read when they are used
@@ -61,6 +63,7 @@ def as_samples(client: str, given: Any) -> Any:
         values = np.asarray(given)
     except (TypeError, ValueError) as error:
         raise DataError(f"The features of client {client!r} are no array: {error}.") from None
+    # the values behind a mask would be trained on
     if np.ma.isMaskedArray(given) or values.dtype.kind not in "biuf":
         raise DataError(
             f"The features of client {client!r} are of type {values.dtype}, not plain real numbers."
@@ -170,6 +173,7 @@ def _finite(values: Any) -> NDArray[np.bool_] | None:
 
     if values.dtype.kind != "f":
         return None
+    # too large for single precision becomes infinite, which is what is looked for
     with np.errstate(over="ignore"):
         known: NDArray[np.bool_] = np.isfinite(values.astype(np.float32, copy=False))
     if known.all():

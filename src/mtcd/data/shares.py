@@ -24,6 +24,7 @@ def even_shares(columns: Sequence[Column], clients: int | Sequence[str]) -> dict
     names = _names_of(clients)
     if not columns:
         raise DataError("There is no feature column: nothing is left for the clients to hold.")
+    # a client without columns has nothing to train
     if len(names) > len(columns):
         raise DataError(
             f"{len(names)} clients cannot share {len(columns)} columns: each needs at least one. "
@@ -68,6 +69,7 @@ def assigned(names: Sequence[str], labels: Sequence[Any], clients: Any) -> dict[
     find = _finder(names, labels)
     owned: dict[str, list[int]] = {}
     for client, held in clients.items():
+        # by position, as Python slices are: a name such as 'a':'c' is refused
         if isinstance(held, slice):
             owned[client] = _sliced(client, held, len(names))
             continue
@@ -81,6 +83,7 @@ def assigned(names: Sequence[str], labels: Sequence[Any], clients: Any) -> dict[
 
 
 def _client_names(columns: Sequence[str], clients: list[str]) -> list[str]:
+    # names of columns, most likely, where a list of lists was meant
     if set(clients) <= set(columns):
         raise DataError(
             f"clients lists names of columns ({listing(clients, 3)}): give one list of columns per "
@@ -96,6 +99,7 @@ def _finder(names: Sequence[str], labels: Sequence[Any]) -> Callable[[str, Any],
 
     A whole number is a label where there are such labels, and a position otherwise.
     """
+    # a table of pandas whose columns are named 0, 1, 2 in another order: then 0 is a name
     numbered = any(_is_whole(label) for label in labels)
     places: dict[Any, int] = {name: j for j, name in enumerate(names)}
     places |= {label: j for j, label in enumerate(labels)}

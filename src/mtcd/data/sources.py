@@ -53,6 +53,7 @@ class ParquetColumns:
                 f"{self.path} cannot be read here: {_first(error)}. Each node needs the file."
             ) from None
         try:
+            # column by column, as clients compute
             return np.asfortranarray(frame.select(self.columns).to_numpy(), dtype=float)
         except (ValueError, TypeError) as error:
             raise DataError(
@@ -83,6 +84,7 @@ class MadeBlock:
     folder: Path
 
     def read(self) -> Block:
+        # imported where it runs: only the name travels to the process
         make = imported(self.function, "blocks", [self.folder])
         made = make(self.client, self.number, self.samples)
         if is_sparse(made):
@@ -146,6 +148,7 @@ class BlockSources:
                 f"The block of {client!r} has the shape {block.shape}, but there are "
                 f"{self.samples} labels and {len(columns)} columns."
             )
+        # here, where the block is: nobody else ever sees it
         check_values(client, columns, block)
         return block
 
@@ -227,6 +230,7 @@ def parquet_blocks(
     if not os.path.exists(path):  # false, not an error, for a name that is too long
         raise no_such_file(Path(table))
     try:
+        # names of columns are in the file's footer: no values are read for them
         names = list(pl.read_parquet_schema(path))
         for role, name in (("label", label), ("weight", weight)):
             if name is not None and name not in names:

@@ -89,7 +89,9 @@ def split(
         raise DataError(
             f"The data has {given.width} columns, but {len(names)} column names were given."
         )
+    # two columns of one name could not be told apart by whoever holds them
     check_distinct(names)
+    # features of one person with the label of another would train without an error
     check_row_order(X, y)
 
     owned = assigned(names, labels, clients)
@@ -146,6 +148,7 @@ class _GivenFrame:
             list(itertools.chain.from_iterable(positions)),
             'turn them into numbers (prepare="auto"), or give the clients other columns',
         )
+        # the matrix has held columns only, client by client
         return tuple(_columns(matrix, list(places)) for places in in_order(positions))
 
 

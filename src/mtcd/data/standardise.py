@@ -52,6 +52,7 @@ class Scaling:
                     "features dense: give .toarray() of them."
                 )
             return block @ scipy.sparse.diags_array(1 / self.scales[k])
+        # into one new block, which is then divided in place: blocks may fill half the memory
         scaled: Array = np.subtract(block, self.means[k], order="F")
         scaled /= self.scales[k]
         return scaled
@@ -70,6 +71,7 @@ def standardise(data: VerticalData) -> tuple[VerticalData, Scaling]:
     sparse = []
     for client, columns, block in zip(data.clients, data.columns, data.blocks, strict=True):
         if is_sparse(block):
+            # told to the user: their means stay, which other scalers would take away
             sparse.append(client)
             means.append(np.zeros(block.shape[1]))
             scales.append(_sparse_deviations(block, data.weights))
@@ -81,6 +83,7 @@ def standardise(data: VerticalData) -> tuple[VerticalData, Scaling]:
         # by the values themselves: rounding can leave a constant column a tiny variance
         constant = counted.min(axis=0) == counted.max(axis=0)
         mean, deviations = _moments(block, data.weights)
+        # exactly its value, so that the scaled column is 0, and not a rounding
         means.append(np.where(constant, counted[0], mean))
         scales.append(np.where(constant, 1.0, deviations))
         constants += [f"{columns[j]} ({client})" for j in np.flatnonzero(constant)]
@@ -109,6 +112,7 @@ def _moments(block: Array, weights: Array | None) -> tuple[Array, Array]:
     if weights is None:
         return block.mean(axis=0), np.array([column.std() for column in block.T])
 
+    # a sample of weight 2 counts as two samples
     share = weights / weights.sum()
     mean = share @ block
     variances = [share @ (column - m) ** 2 for column, m in zip(block.T, mean, strict=True)]

@@ -40,6 +40,7 @@ def is_svmlight(path: Path) -> bool:
     """
     name = path.name.lower()
     for packed in _OPEN:
+        # .svm.gz is a file of the format, too
         name = name.removesuffix(packed)
     return name.endswith(ENDINGS)
 
@@ -168,6 +169,7 @@ def _number(name: str) -> int:
 
 def _matrix(path: Path, values: Array, indices: Any, rows: Any, width: int) -> Any:
     matrix = scipy.sparse.csr_array((values, indices, rows), shape=(len(rows) - 1, width))
+    # needed to see an index twice; the format asks for it, but not all writers do
     matrix.sort_indices()
     if not matrix.has_canonical_format:
         raise DataError(f"{path} gives an index twice in one line: keep one value for each.")
@@ -185,6 +187,7 @@ def _width(path: Path, used: int, features: int | None) -> int:
         raise DataError(
             f"{path} has no feature: lines look like '1 3:0.5 8:2', a label and index:value pairs."
         )
+    # an index of a billion is a slip, or a hash: names of all columns would fill the memory
     if width > MOST_COLUMNS:
         raise DataError(
             f"{path} would have {width:,} columns, more than {MOST_COLUMNS:,}: check its indices."
@@ -206,6 +209,7 @@ def _parsed(path: Path) -> tuple[Array, Any, Any, Array]:
                 end = matched.end()
                 if end < len(chunk):
                     raise _unreadable(path, chunk[end:], lines + chunk[:end].count(b"\n") + 1)
+                # a pair has one colon
                 counts += [line.count(b":") for line in chunk.split(b"\n") if line.strip()]
                 if not chunk.isspace():
                     parts.append(np.fromstring(chunk.replace(b":", b" ").decode("ascii"), sep=" "))
@@ -244,6 +248,7 @@ def _chunks(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def _unreadable(path: Path, rest: bytes, line: int) -> DataError:
+    # the start of the line is enough to find it
     shown = rest.split(b"\n", 1)[0][:60].decode("ascii", "replace")
     return DataError(
         f"Line {line} of {path} is not of the form '1 3:0.5 8:2', a label and index:value pairs of "

@@ -68,6 +68,7 @@ def synthetic(
     # drawn feature by feature and transposed: column-major without a copy
     X = stream(seed, "synthetic features").standard_normal((features, samples)).T
     if kind == "ridge":
+        # a stream for each purpose: other sizes of noise leave the features as they are
         theta = stream(seed, "synthetic coefficients").standard_normal(features)
         y = X @ theta + noise * stream(seed, "synthetic noise").standard_normal(samples)
         return split(X, y, clients)
@@ -107,6 +108,7 @@ def _classes(X: Array, classes: int, seed: int) -> NDArray[np.intp]:
     scores = SPREAD * (X @ theta) / np.sqrt(features)
     if classes == 2:
         scores = np.hstack([np.zeros_like(scores), scores])
+    # the largest of scores with Gumbel noise is a draw from their softmax
     scores += stream(seed, "synthetic noise").gumbel(size=(samples, classes))
     drawn: NDArray[np.intp] = scores.argmax(axis=1)
     present = len(np.unique(drawn))

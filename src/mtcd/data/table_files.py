@@ -58,6 +58,7 @@ def read_table(path: Path, key: str | None, codes_but: Sequence[str | None] | No
         raise DataError(f"{path} is empty: it needs a header and rows below it.")
 
     columns = {column.name: column for column in frame.get_columns()}
+    # without an id the table can be used, but not joined
     if key is None:
         return Table(path, frame.height, columns, pl.DataFrame())
     if key not in columns:
@@ -80,6 +81,7 @@ def _read_csv(path: Path, key: str | None, codes_but: Sequence[str | None] | Non
     try:
         frame = _parsed_csv(path, separator, overrides)
     except pl.exceptions.ComputeError as error:
+        # polars says that a row is too long, but not which
         raise pl.exceptions.ComputeError(
             _long_row(path, separator, len(header)) or str(error)
         ) from None
@@ -110,6 +112,7 @@ def _with_codes(
 
     # these columns again, as they are in the file: the digits that were dropped are only there
     as_texts = dict.fromkeys(open_, pl.String)
+    # only these columns, as texts: the others are read already
     shown = pl.read_csv(
         path, separator=separator, columns=open_, schema_overrides=as_texts, glob=False
     )
@@ -169,6 +172,7 @@ def _parsed_csv(path: Path, separator: str, overrides: dict[Any, Any]) -> pl.Dat
         )
 
     try:
+        # quick: types from the first rows hold for all of most files
         frame = read(FIRST_ROWS)
     except pl.exceptions.ComputeError:  # a value that is not of its column's type
         try:
@@ -202,11 +206,13 @@ def _header(path: Path) -> tuple[str, list[str]]:
             rows = filter(None, csv.reader(file, delimiter=delimiter))  # without blank lines
             headers[delimiter] = next(rows, [])
 
+    # in a file with ; between values, a , is a decimal mark: the most columns win
     separator = max(DELIMITERS, key=lambda d: len(headers[d]))
     header = headers[separator]
     if not header:
         raise DataError(f"{path} is empty: it needs a header and rows below it.")
     name, count = Counter(header).most_common(1)[0]
+    # polars would rename one of them in silence
     if count > 1:
         raise DataError(f"{path} has {count} columns named {name!r}: rename or remove all but one.")
     if "" in header:
@@ -239,12 +245,14 @@ def _ids(path: Path, ids: pl.Series) -> pl.DataFrame:
             ids = whole
     if ids.dtype.is_nested() or ids.dtype in (pl.Binary, pl.Object):
         raise DataError(f"The id column {name!r} of {path} holds {ids.dtype}: use numbers or text.")
+    # 7 and '7' are the same person, whatever each table makes of them
     text = ids.cast(pl.String)
     missing = (text.is_null() | (text == "")).arg_true()
     if len(missing):
         raise DataError(
             f"Row {missing[0] + 1} of {path} has no id (column {name!r}): fill it in or remove it."
         )
+    # joined, one person would become several samples
     repeated = text.is_duplicated().arg_true()
     if len(repeated):
         rows = [int(row) + 1 for row in (text == text[repeated[0]]).arg_true()]

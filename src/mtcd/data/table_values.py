@@ -18,6 +18,7 @@ MOST_TO_LIST = 30  # columns in a key that is to be copied
 
 def parsed(text: pl.Series) -> pl.Series:
     """The texts as numbers, null where they are none."""
+    # spaces around a number are no reason to call it a text
     return text.str.strip_chars().cast(pl.Float64, strict=False)
 
 
@@ -110,6 +111,7 @@ def _is_numeric(column: pl.Series) -> bool:
 
 
 def _numbers(where: str, column: pl.Series, way_out: str = "") -> Array:
+    # null becomes NaN here, and is found with the infinite ones
     values: Array = column.cast(pl.Float64).to_numpy()
     bad = np.flatnonzero(~np.isfinite(values))
     if bad.size:

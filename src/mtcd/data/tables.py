@@ -201,6 +201,7 @@ def _matching_rows(
     notes: list[str] = []
     joined = main.ids.rename({"row": "0"})
     for number, other in enumerate(others, start=1):
+        # only ids that all tables have are left
         joined = joined.join(other.ids.rename({"row": str(number)}), on="id")
         notes += _unmatched(main, other)
         notes += _unmatched(other, main)
@@ -244,6 +245,7 @@ def _shares(
     codes_but: Sequence[str | None] | None,
 ) -> tuple[list[_Share], list[str]]:
     """The assignment of the columns of tables to clients, and notes for the user."""
+    # with the reason, for the error of a client that lists one of them
     barred = {label: "the label", **dict.fromkeys(ignore, "to be ignored")}
     if weight is not None:
         barred[weight] = "the weight"
@@ -253,6 +255,7 @@ def _shares(
 
     if not isinstance(clients, Mapping):
         clients = even_shares(free(main), clients)
+    # by the real path: the same file under two names is one table
     tables = {main.path.resolve(): main}
     shares = []
     notes = []
@@ -296,6 +299,7 @@ def _own_table(
     """The table of this share, read on first use: several clients may hold columns of one table."""
     place = Path(share.table).resolve()
     if place not in tables:
+        # without an id, nothing says which row is which person
         if key is None:
             raise DataError(
                 f"Client {client!r} has its own table {share.table}: name the id to join it on."

@@ -89,6 +89,7 @@ class VerticalData:
             object.__setattr__(self, "positions", in_order(self.columns))
         check_labels(self.labels, self._labels_may_be_equal)
         check_clients(self.clients, self.columns, self.blocks, len(self.labels))
+        # before any training: afterwards a NaN would be in every party's model
         check_blocks(self.clients, self.columns, self.blocks, self.keeps_missing)
         if self.weights is not None:
             check_weights(np.asarray(self.weights), len(self.labels))
@@ -132,6 +133,7 @@ class VerticalData:
     def check_complete(self, model: str, clients: Iterable[str] | None = None) -> None:
         """Refuse missing values and categories at these clients (all, unless given), for a model
         that takes none."""
+        # trees split on missing values and categories; other models need numbers
         for client, kept in zip(self.clients, self.keeps_missing, strict=True):
             if kept and (clients is None or client in clients):
                 raise DataError(
@@ -160,6 +162,7 @@ class VerticalData:
             content = repr(labels.tolist()).encode()
         digest.update(content)
         if self.weights is not None:
+            # with a word in front: weights must not look like more labels
             digest.update(b"weights" + np.ascontiguousarray(self.weights).tobytes())
         return digest.hexdigest()
 
@@ -179,6 +182,7 @@ class VerticalData:
     def parted(self, rows: Rows, others: Rows, note: str) -> VerticalData:
         """These rows to train on, with the others as the test set, and a note about it."""
         training = self.take(rows)
+        # fitted on training samples alone: the test set must teach nothing
         test = self.take(others, like=training)
         notes = [*training.notes, note]
         if training.preparations is not None and test.raw is not None:
@@ -287,6 +291,7 @@ def _rows_of(block: Block, rows: Rows) -> Block:
 def _row_hashes(block: NDArray[Any]) -> NDArray[np.uint64]:
     """A hash of each row: a sum of the bits of its numbers, weighted by random words; 30 times as
     quick as a digest."""
+    # fixed words: the fingerprint is the same in every process
     words = hashlib.shake_128(b"columns").digest(8 * block.shape[1])
     hashes: NDArray[np.uint64] = np.einsum(
         "ij,j->i", block.view(f"u{block.itemsize}"), np.frombuffer(words, np.uint64)

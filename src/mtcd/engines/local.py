@@ -54,11 +54,13 @@ class LocalEngine(InProcessEngine):
         transport = next((client.transport for client in self.parties.clients), None)
         hides = transport is not None and not transport.reads_objective
         listening = [listener.see for listener in self.listeners.values()]
+        # of a training that is resumed
         self._record_ahead(self._reached)
         shown: Progress | None = None
         while True:
             self._outgoing = outgoing
             for message in outgoing:
+                # the monitor is no party: what it is told costs nothing
                 if message.to != MONITOR:
                     if transport is not None:
                         self._transport(message, parties)
@@ -153,6 +155,7 @@ class LocalEngine(InProcessEngine):
     def _record(self, message: Message) -> None:
         """Record a message; one of a client that is ahead of others is recorded after the pending
         observation."""
+        # with its observation, the ledger must have only what was sent up to it
         iteration = self.monitor.ahead(message.sender)
         if iteration is None:
             record(message, self.ledger)

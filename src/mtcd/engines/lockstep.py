@@ -40,6 +40,7 @@ class LockstepEngine(InProcessEngine):
             mixed = mix @ np.stack([client.offer() for client in clients])
             for client, offers in zip(clients, mixed, strict=True):
                 client.take(offers)
+            # one entry for all messages of the round, which are equally long
             self.ledger.record(CLIENT_CLIENT, floats, messages)
             self.done += 1
             for listener in self.listeners.values():

@@ -86,6 +86,7 @@ class SplitEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        # scikit-learn tries sparse matrices on estimators that say so
         tags.input_tags.sparse = True
         return tags
 
@@ -103,6 +104,7 @@ class SplitEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> VerticalData:
         clients: Any = self.blocks
         if clients is None:
+            # each needs a column
             clients = min(DEFAULT_CLIENTS, X.shape[1])
 
         columns = getattr(self, "feature_names_in_", None)

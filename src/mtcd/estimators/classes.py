@@ -67,5 +67,6 @@ class SplitClassifier(ClassifierMixin, SplitEstimator):  # type: ignore[misc]
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Array:
         """The logarithm of the probability of every class."""
+        # the logarithm of 0 is what it is: -inf, without a warning
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))

@@ -100,6 +100,7 @@ class MTCDClassifier(SplitClassifier, LinearEstimator):
         refuse_categories(X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
+        # numbered in sorted order, as scikit-learn has it
         self.classes_, numbers = np.unique(y, return_inverse=True)
         weights = checked_weights(sample_weight, X)
         # a class whose samples all have weight 0 is not there, as far as the loss knows
@@ -132,4 +133,5 @@ class MTCDClassifier(SplitClassifier, LinearEstimator):
                 raise ValueError(
                     f"class_weight names the class {label!r}, but there are {list(numbers)}."
                 )
+        # by number: that is what the model is trained on
         return {numbers[label]: weight for label, weight in self.class_weight.items()}

@@ -56,6 +56,7 @@ class LinearEstimator(SplitEstimator):
         refuse_categories(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
         scores = np.asarray(X @ self.coef_.T) + self.intercept_
+        # coef_ of a classifier has a row, of two classes too
         if scores.ndim == 2 and scores.shape[1] == 1:
             scores = scores.ravel()
         return np.asarray(scores)
@@ -92,6 +93,7 @@ class LinearEstimator(SplitEstimator):
                 class_weight=class_weight,
             )
             run = self._train(data, model, self._stop(len(data.clients)))
+            # inside: an estimate of the optimum may fail as a training may
             warn_unless_converged(type(self).__name__, run, model, data, self.tol)
         if self.verbose:
             print(run.message)  # noqa: T201 - asked for

@@ -53,11 +53,10 @@ def admitted(bundle: Membership) -> dict[str, str]:
     A peer that this party calls itself may do so too: it does if it cannot be called, because
     another program has its port.
     """
-    found = {
-        peer.certificate: name
-        for name, peer in bundle.peers.items()
-        if peer.certificate is not None
-    }
+    found: dict[str, str] = {}
+    for name, peer in bundle.peers.items():
+        if peer.certificate is not None:
+            found[peer.certificate] = name
     if bundle.operator is not None:
         found[bundle.operator] = OPERATOR
     return found

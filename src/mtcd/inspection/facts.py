@@ -61,6 +61,7 @@ class Inspection:
         return f"Inspection({self.facts['method']}, {self.network.size} clients)"
 
     def __str__(self) -> str:
+        # titles in a column: text that is read in a terminal
         width = max(map(len, self.rows))
         return "\n".join(f"{title:{width}}  {text}" for title, text in self.rows.items())
 
@@ -130,6 +131,7 @@ InspectMethod = Callable[[Any, Setting], MethodFacts]
 
 def method_facts(method: Method, setting: Setting) -> MethodFacts:
     """What a method says of itself; most have nothing special to say."""
+    # found by the class: a method of somebody's own has nothing special to say
     own = features.of_class(GROUP, type(method))
     if own is None:
         return plain_facts(method, setting)

@@ -40,6 +40,7 @@ VISIT_WORK = 8e9  # operations, one or two seconds; with more, the number is lef
 def inspect_tokens(method: MTCD, setting: Setting) -> MethodFacts:
     """The tokens, their sizes, and what is known of their walks."""
     asked = setting.asked
+    # any step size: what is sent does not depend on it
     plan = method.with_stepsize(1.0).plan(
         setting.samples, setting.outputs, asked.network, asked.seed
     )
@@ -207,6 +208,7 @@ def guarantee(
     if method.hops is None or method.batch or ours or not limit.proven:
         return
 
+    # what the walk has found out above is used again: it may take a second
     pi = next((f for f in found if f.key == "pi"), None)
     if pi is None or pi.shown == LEFT_OUT:
         return
@@ -273,6 +275,7 @@ def _equation_5(
         why = f"it holds for step sizes below 2/max_k L_k = {2 / block:.4g}"
         return TheoryFinding(key, title, None, "none", why)
 
+    # f(theta^0) instead of f(theta^0) - f*: an upper bound that needs no optimum
     start = _start_value(smoothness)
     promise = LoneGuarantee(start, stepsize, pi_min.value, tau.value, Q, smoothness.overall, block)
     meaning = (

@@ -42,6 +42,7 @@ class Paper:
             "mathtext.fontset": "stix",
             "font.size": self.points,
             "axes.linewidth": 0.8 * self.scale,
+            # Type 3, the default, is refused by many journals
             "pdf.fonttype": 42,
             "ps.fonttype": 42,
         }

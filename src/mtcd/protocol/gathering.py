@@ -54,6 +54,5 @@ class Gathering:
         uploads = [self.here[k] for k in range(self.clients)]
         # Those that leave upload nothing in the next round, but are part of its sum.
         self.here = {k: self.here[k] for k in leaving}
-        return np.asarray(sum(one.representation for one in uploads)), sum(
-            one.penalty for one in uploads
-        )
+        total = sum(one.representation for one in uploads)
+        return np.asarray(total), sum(one.penalty for one in uploads)

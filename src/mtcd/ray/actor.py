@@ -35,6 +35,7 @@ class Actor:
     def begin(self) -> tuple[str, str]:
         """Collect the warnings of this process from now on; returns the versions of mtcd and of
         Python here."""
+        # Ray would print them at the driver, amid its progress bar
         logging.captureWarnings(True)
         logging.getLogger().addHandler(self.warnings)
         return VERSION, platform.python_version()
@@ -136,6 +137,7 @@ class Warnings(logging.Handler):
 def _sendable(error: BaseException) -> BaseException:
     """The error, or one with the same words if it cannot be sent."""
     try:
+        # tried here: at the driver, it would fail without a word of what went wrong
         pickle.loads(pickle.dumps(error))
         return error
     except Exception:  # whatever the error of a user's own code does

@@ -33,6 +33,7 @@ def _partition(
     network: Network, hosts: int, weights: Sequence[int], together: Sequence[Sequence[int]] | None
 ) -> Sequence[int]:
     """The host of each client."""
+    # nothing to be found: all links alike, or none
     if 2 * network.edges > MOST_LINKS or not network.edges:
         return _even(range(network.size), hosts)
 
@@ -74,4 +75,5 @@ def _without_empty(placed: list[list[int]]) -> list[list[int]]:
     for host in placed:
         if not host:
             host.append(max(placed, key=len).pop())
+    # sorted: the same network is placed in the same way, whatever METIS calls its parts
     return sorted(sorted(host) for host in placed)

@@ -28,6 +28,7 @@ class _Pickler(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         """Tensors on a GPU arrive on the GPU of the receiver, if it has one."""
         torch: Any = sys.modules["torch"]
+        # exactly this class: subclasses are pickled in their own way
         if type(value) is torch.Tensor and value.is_cuda:
             return _placed, (value.detach().cpu(),)
         return NotImplemented

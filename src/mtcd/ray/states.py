@@ -27,6 +27,7 @@ def adopt(parties: Parties, hosts: Iterable[HostState]) -> list[Any]:
         for number, state in host.parties.items():
             party = parties.server if number == SERVER else parties.clients[number]
             assert party is not None
+            # of this process: they make the model of what was trained elsewhere
             party.restore(state)
         parties.adopt(host.waiting)
     return parties.parameters()

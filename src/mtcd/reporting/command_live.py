@@ -26,6 +26,7 @@ def live_page(options: LiveOptions, setup: Setup, name: str) -> Iterator[Setup]:
         address = LOCAL
     with serve(address, live.document) as serving:
         _say(f"Live page: {serving.url}")
+        # the address has a secret, but it is sent in the clear
         if serving.is_public:
             _say("Whoever has this address can read the page, and it is not encrypted.")
         if options.opens:

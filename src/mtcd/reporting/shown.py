@@ -117,6 +117,7 @@ def coefficients(
         for name in row:
             if name.startswith(TRAINED):
                 value = float(row[name])
+                # 'scaled_coefficient_b' is that of class b
                 of_class = name.removeprefix(TRAINED).replace("_", ", ", 1)
                 if math.isfinite(value):
                     # equal ones in the order of their rows

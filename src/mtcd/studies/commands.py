@@ -138,6 +138,8 @@ def sweep_command(
 ) -> None:
     """Train over a grid."""
     from mtcd.core.workers import Backend
+
+    # inside: 'mtcd --help' imports this file, and must not wait for numpy
     from mtcd.studies.command_sweep import sweep_config
 
     options = ConfigOptions(config, out, changes or [], seed, as_json, quiet)

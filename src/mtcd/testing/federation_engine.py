@@ -151,6 +151,7 @@ class FederationEngine(Engine):
             for node in self.nodes.values():
                 node.loop.stop()
         for thread in self._threads:
+            # the end is gossiped: parties learn of it one after the other
             thread.join(END_SECONDS)
         if any(thread.is_alive() for thread in self._threads):
             for node in self.nodes.values():
@@ -168,6 +169,7 @@ class FederationEngine(Engine):
     def _start_nodes(self) -> None:
         try:
             for name, bundle in self.bundles.items():
+                # real journals, in a folder for each party, as on hosts of their own
                 node = Node(bundle, self.folder / name, self.participant(bundle), None)
                 node.report = partial(self._report, node.number)
                 self.nodes[name] = node
@@ -213,6 +215,7 @@ class FederationEngine(Engine):
         with self._changed:
             if status is not None:
                 self._limit_reached = True
+            # each iteration is observed once, also if a party reports it again after a restart
             if hop >= self._due and hop > self._released:
                 progress = self._monitor.collect(Message(number, MONITOR, payload))
                 if progress is not None:

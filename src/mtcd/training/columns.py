@@ -56,6 +56,7 @@ def check_column(column: str, rows: int, row: Measurement) -> None:
     """Reject a column that the first measurement does not have."""
     # At the first measurement: a wrong name ends the training at once, not after hours of patience.
     if rows == 0 and value_of(row, column) is None:
+        # seconds are left out: what depends on the clock should decide nothing
         known = ", ".join(sorted({*numbers(row)} - {"seconds"}))
         raise ConfigError(
             f"There is no column {column!r} in the history of this training. It has {known}."

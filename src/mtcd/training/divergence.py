@@ -34,6 +34,7 @@ class Divergence:
 
     def on_the_way(self, objective: float) -> bool:
         """Whether the training has diverged before its end."""
+        # a model of noisy gradients is kept, whatever f is
         if math.isinf(self.worst_end):
             return not math.isfinite(objective)
         # Written so that NaN counts as diverged: no comparison with it holds.

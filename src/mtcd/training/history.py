@@ -85,6 +85,7 @@ class Measurement:
         """One flat row, as in history.csv."""
         row: dict[str, Any] = {name: getattr(self, name) for name in PLAIN}
         for what in ("messages", "floats"):
+            # flat columns, which any program reads
             row |= {f"{what}_{link}": getattr(self, what)[link] for link in LINKS}
         row |= {"seconds": self.seconds} | {name: getattr(self, name) for name in LEARNT}
         return row | dict(self.metrics)
@@ -93,6 +94,7 @@ class Measurement:
     def from_row(row: dict[str, str]) -> Measurement:
         """The inverse of ``row``, from text; older files have no columns about learning, or no
         metrics."""
+        # whole numbers stay exact, as floats would not beyond 2^53
         messages = {link: int(row[f"messages_{link}"]) for link in LINKS}
         floats = {link: int(row[f"floats_{link}"]) for link in LINKS}
         known = {name: float(row[name]) for name in ("gap", *LEARNT) if row.get(name)}

@@ -138,6 +138,7 @@ def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
     _check(asked.privacy, Privacy)
     # labels are released in this process, before anybody else sees them
     here = asked.engine is None or asked.privacy.labels is not None
+    # blocks that stay elsewhere would have to come here for labels, and for other kinds of models
     if isinstance(data, BlockSources) and (here or not kind.reads_sources):
         data = data.read()
 
@@ -146,6 +147,7 @@ def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
     _check(asked.stop or Stop(gap=1), Stop)
     _check(asked.costs, Costs)
     check_whole("seed", asked.seed, least=0)
+    # before the method: its default depends on whether the network is connected
     network = as_network(asked.network, data.clients, asked.seed)
 
     method = asked.method
@@ -171,6 +173,7 @@ def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
     # With the labels as they are used, and with the method that trains.
     kind.check(asked)
 
+    # after the method is known: a default limit is in its iterations
     stop = asked.stop or kind.default_stop(method)
     stop.check(method, network, asked.costs)
     return replace(asked, stop=stop), kind, notes

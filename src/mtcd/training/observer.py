@@ -194,6 +194,7 @@ class Observer:
 
     def _last_iteration(self, stop: Stop) -> float:
         """The iteration at which a limit ends the training, whatever is measured."""
+        # without an epoch there is no limit on epochs: stop.epoch() would have made one
         epoch = self.pace.epoch or math.inf
         # Whichever comes first; neither may be set.
         return min(stop.iterations or math.inf, (stop.epochs or math.inf) * epoch)
@@ -277,6 +278,7 @@ class Observer:
                     lambda: self._model_row(progress), fraction, self.engine.parameters
                 )
             if self.watcher.stopped is not None:
+                # the next message is measured, whatever was due
                 self._due = progress.hop
 
     def _stopped(self, progress: Progress) -> str | None:
@@ -369,6 +371,7 @@ class Observer:
         # f* was computed before; without it, or of a model that diverges, nothing can be compared.
         if self.best is None or not math.isfinite(score.objective):
             return score
+        # a gap below 0 would be reported as convergence, to nothing
         if score.objective < self.best - BELOW_OPTIMUM * max(1.0, abs(self.best)):
             raise MtcdError(
                 f"The model has an objective of {score.objective:.9g}, which is below the optimum "
@@ -380,6 +383,7 @@ class Observer:
 
     def _seconds(self) -> float:
         """The time spent training, in the simulation if it is one."""
+        # simulated time is the engine's to know
         if self.engine.seconds is not None:
             return self.engine.seconds
         return self.clock.seconds()

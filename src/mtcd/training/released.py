@@ -74,6 +74,7 @@ def with_labels(data: Any, labels: Labels) -> Any:
 def _held_out(test: Any, labels: Labels, training: Any) -> Any:
     """The test samples with other labels, prepared as the training samples are."""
     changed = replace(test, labels=labels, true_labels=test.labels)
+    # nothing was prepared that could depend on labels
     if isinstance(changed, VerticalDataset) or changed.raw is None:
         return changed
     # As the training samples are: a step that was fitted on them stays as it was.

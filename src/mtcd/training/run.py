@@ -103,6 +103,7 @@ class Run:
             return self.attachments.get(name)
         if name.startswith("_"):  # Python itself asks, for instance to copy a run
             raise AttributeError(f"'Run' object has no attribute {name!r}")
+        # what is left belongs to the model: coefficients of linear ones, trees of others
         return self.trained().part(name)
 
     def __dir__(self) -> list[str]:
@@ -242,6 +243,7 @@ class Run:
 
         A run that was saved there before is replaced; a folder that holds other files is refused.
         """
+        # into a folder beside it, which takes its place once all files are written
         with fresh_folder(Path(folder), self.checkpoints) as writing:
             self.write(writing)
 

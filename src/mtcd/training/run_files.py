@@ -45,6 +45,7 @@ def read_run(folder: Path, model: Any, trusted: Sequence[str]) -> Run:
     """Read a run that was saved: see :meth:`mtcd.Run.load`."""
     with _complete(folder):
         about, run = read_without_model(folder)
+        # the model last: it may need modules that the user brings
         run = replace(run, model=read_trained(folder, about, model))
         if about.get("prepared"):
             return _with_preparations(run, folder / PREPARATION, trusted)

@@ -61,8 +61,10 @@ class Stop:
     plateau: Plateau | Mapping[str, Any] | float | None = None
 
     def __post_init__(self) -> None:
+        # the class is frozen, but its settings may be given in several forms
         object.__setattr__(self, "plateau", _as_plateau(self.plateau))
         limits = {name: getattr(self, name) for name in ("gap", "plateau", *MEASURED)}
+        # whole numbers: half a hop is none
         for name in ("iterations", "epochs"):
             if limits[name] is not None:
                 check_whole(f"stop.{name}", limits[name], least=0)
@@ -94,6 +96,7 @@ class Stop:
     def check(self, method: Method, network: Network, costs: Costs) -> None:
         """Reject a limit on the cost that is never reached, if it is the only limit; with noise,
         limits on f."""
+        # an end that depends on f tells something of the data that the budget does not count
         if method.conditions.noisy:
             for name, limit in (("gap", self.gap), ("plateau", self.plateau)):
                 if limit is not None:
@@ -145,6 +148,7 @@ class Stop:
             limits.append(Limit("iterations", "iteration", self.iterations))
         if self.epochs is not None:
             limits.append(Limit("epochs", "iteration", self.epochs * epoch))
+        # a party knows no costs of others: as many iterations as the money lasts for, as planned
         if self.cost is not None and cost > 0:
             # Whole syncs: a party cannot end between two of them.
             left = max(0.0, self.cost - opening_cost)

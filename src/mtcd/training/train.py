@@ -139,6 +139,7 @@ def train(
         privacy=privacy or Privacy(),
         engine=engine,
     )
+    # from here on nothing is left to be chosen: inspect() does the same
     asked, kind, notes = resolved(asked)
     # Sources are read in the processes of the engine: it must be there before the training is made.
     with asked.connected():
@@ -160,6 +161,7 @@ def run_training(
 ) -> Run:
     """Train to the end, in any engine. ``notes`` are the first of the run."""
     watcher = watcher_of(callbacks, training.trained)
+    # noise on gradients is of no use if callbacks decide by exact measurements
     if training.method.conditions.noisy:
         watcher.check_private()
     # Closed in any case: a callback may hold a file, or a run of a server.
@@ -184,6 +186,7 @@ def _run(
     with training.computing(), make_engine(parties, training.ledger()) as engine:
         listeners = listeners_of(training, parties, engine.ledger)
         engine.listeners = listeners
+        # after the listeners: a checkpoint restores them too
         observer = _observer(training, costs, engine, watcher)
         watcher.start(_started(training, observer, listeners))
 
@@ -282,6 +285,7 @@ class _Ended(NamedTuple):
 def _ended(training: Training, engine: Engine, watcher: Watcher) -> _Ended:
     """The model at the end, or the one that a callback has chosen."""
     notes: tuple[str, ...] = ()
+    # a callback may have kept a better model than the last one
     chosen = watcher.chosen()
     if chosen is None:
         parameters: Sequence[Any] = engine.parameters()

@@ -183,6 +183,7 @@ def watcher_of(callbacks: Any, trained: Callable[[Sequence[Any]], Any]) -> Watch
 
     ``trained`` makes the model of parameters.
     """
+    # a single callback, without its list, is the usual slip
     if not isinstance(callbacks, Sequence) or isinstance(callbacks, str):
         raise ConfigError(f"callbacks takes a list of Callback objects, but is {callbacks!r}.")
 

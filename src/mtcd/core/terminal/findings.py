@@ -65,7 +65,12 @@ def not_known(key: str, title: str) -> TheoryFinding:
 
 def as_plain(found: Sequence[TheoryFinding]) -> dict[str, Any]:
     """For JSON: value and meaning by key; a value that is infinite or left out is null."""
-    return {
-        f.key: {"title": f.title, "value": f.value, "shown": f.shown, "meaning": f.meaning}
-        for f in found
-    }
+    plain = {}
+    for one in found:
+        plain[one.key] = {
+            "title": one.title,
+            "value": one.value,
+            "shown": one.shown,
+            "meaning": one.meaning,
+        }
+    return plain

@@ -159,12 +159,14 @@ def with_options_of(group: str) -> Callable[[Callable[..., None]], Callable[...,
 def _parameters(kind: type[Any]) -> list[inspect.Parameter]:
     """The fields of a dataclass as parameters of a function."""
     hints = get_type_hints(kind, include_extras=True)
-    return [
-        inspect.Parameter(
-            option.name,
-            inspect.Parameter.POSITIONAL_OR_KEYWORD,
-            default=option.default,
-            annotation=hints[option.name],
+    found = []
+    for option in fields(kind):
+        found.append(
+            inspect.Parameter(
+                option.name,
+                inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                default=option.default,
+                annotation=hints[option.name],
+            )
         )
-        for option in fields(kind)
-    ]
+    return found

@@ -75,6 +75,7 @@ def kind_of_column(column: pl.Series, auto: Auto) -> Kind:
     Raises:
         OpenChoiceError: its texts can be read in several ways, and ``auto`` does not say which.
     """
+    # by its type: categories that look like numbers are names all the same
     if is_category(column):
         return Kind("texts")
     if is_text(column):
@@ -83,6 +84,7 @@ def kind_of_column(column: pl.Series, auto: Auto) -> Kind:
         return Kind("dates")
     if column.dtype == pl.Boolean:
         return Kind("yes and no")
+    # 20240314 is stored as a number by many programs
     if column.dtype.is_integer() and (dates := kind_of_integers(column)) is not None:
         return dates
     return Kind("numbers")
@@ -100,6 +102,7 @@ def _steps(kind: Kind, keep_missing: bool) -> tuple[Transformer, ...]:
     # trees sort and split values as they are, with those that are missing on a side of their own
     if keep_missing:
         return first or (make_transformer("keep", {}),)
+    # the mean of 0 and 1 is neither: the answer most people gave is
     if kind.what == "yes and no":
         return (*first, make_transformer("impute", {"strategy": "most-frequent"}))
     return (*first, make_transformer("impute", {}), make_transformer("standardise", {}))

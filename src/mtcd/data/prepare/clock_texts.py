@@ -29,6 +29,7 @@ def clock_seconds(texts: pl.Series) -> pl.Series:
     found = pl.Series([None], dtype=pl.Float64).new_from_index(0, len(texts))
     for pattern in _PATTERNS:
         groups = texts.str.extract_groups(rf"(?i)^(?:{pattern})$").struct.unnest()
+        # the first pattern that fits counts
         found = found.zip_with(found.is_not_null(), _total(groups))
     return found
 
@@ -53,6 +54,7 @@ def _total(groups: pl.DataFrame) -> pl.Series:
     hours = groups["hours"].cast(pl.Float64)
     noon = (hours == 12.0).fill_null(False).cast(pl.Float64) * 43_200.0
     afternoon = (half == "p").fill_null(False).cast(pl.Float64) * 43_200.0
+    # 14 pm and -2 am are no times
     on_dial = hours.is_between(1, 12) & groups["days"].is_null() & groups["sign"].is_null()
     total = total.zip_with(
         half.is_null(), (total - noon + afternoon).set(~on_dial.fill_null(False), None)

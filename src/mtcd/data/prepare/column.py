@@ -72,6 +72,7 @@ class PreparedColumn:
             made: list[pl.Series] = []
             for state, part in zip(states, parts, strict=True):
                 own = state.apply(part)
+                # what cannot be read counts as missing from here on
                 odd = _unseen(state, part, own)
                 _check_reads_some(state, part, odd)
                 missing |= odd.any()
@@ -191,6 +192,7 @@ def unread(column: pl.Series, state: Fitted) -> tuple[int, object]:
 def _unseen(state: Fitted, column: pl.Series, made: list[pl.Series]) -> pl.Series:
     """``state.unseen(column)``, where ``state.apply(column)`` is known: reading millions of texts
     takes seconds."""
+    # only of steps that do not say it in a way of their own
     if type(state).unseen is Fitted.unseen:
         return column.is_not_null() & made[0].is_null()
     return state.unseen(column)

@@ -123,6 +123,7 @@ def date_parts(texts: pl.Series) -> pl.DataFrame:
     micro = _microseconds(found)
     offset = _offsets(found["zone"])
     fine = micro.is_not_null() & (found["zone"].is_null() | offset.is_not_null())
+    # 3.4/2024 is a slip, not a date
     fine &= (found["mark"] == found["mark2"]).fill_null(True)
 
     digits = {"a_digits": found["a"].str.len_chars(), "c_digits": found["c"].str.len_chars()}
@@ -188,6 +189,7 @@ def _groups(texts: pl.Series) -> pl.DataFrame:
             pl.lit(None, pl.String).alias(name) for name in names if name not in groups.columns
         ]
         found.append(groups.with_columns(missing).select(names).with_columns(rows.filter(fits)))
+        # the first pattern that fits counts
         left &= ~fits
     others = rows.filter(left | texts.is_null())
     nothing = {
@@ -231,6 +233,7 @@ def _days(year: pl.Series, month: pl.Series, day: pl.Series) -> pl.Series:
         month.cast(pl.String).str.zfill(2),
         day.cast(pl.String).str.zfill(2),
     ]
+    # the calendar decides: 30 February is no day
     found = (digits[0] + digits[1] + digits[2]).str.to_date("%Y%m%d", strict=False)
     return found.set(~year.is_between(1, 9999).fill_null(False), None)
 
@@ -243,9 +246,11 @@ def _microseconds(found: pl.DataFrame) -> pl.Series:
     half = found["half"].str.to_lowercase()
     afternoon = (half == "p").fill_null(False)
     fine = half.is_null() | hour.is_between(1, 12)
+    # 12 am is midnight, and 12 pm is noon
     hour = hour.zip_with(half.is_null(), hour % 12 + 12 * afternoon.cast(pl.Int64))
 
     fine &= (hour <= 23) & (minute <= 59) & (second <= 59)
+    # microseconds: further digits are cut off
     fraction = found["fraction"].fill_null("0").str.pad_end(6, "0").str.slice(0, 6).cast(pl.Int64)
     total = ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction
     return total.set(~fine, None)

@@ -73,6 +73,7 @@ class ForeignPreparation(Preparation):
         name."""
         if stored["format"] != FORMAT:
             raise ValueError(f"a preparation of format {stored['format']}")
+        # types that are not trusted are refused before anything of them is made
         content = base64.b64decode(stored["skops"], validate=True)
         transformer = find("mtcd.data.prepare.skops_files").from_bytes(content, trusted)
         return ForeignPreparation(transformer, tuple(stored["inputs"]), tuple(stored["outputs"]))
@@ -83,9 +84,11 @@ def fit_foreign(
 ) -> tuple[ForeignPreparation, Array, list[str]]:
     """A copy of the transformer, fitted on the training rows of a client; their block, and no
     notes."""
+    # clients may be given one object: each fits its own
     own = copy.deepcopy(transformer)
     native = _native(frame)
     try:
+        # some, such as target encoders, treat training rows differently from new ones
         if hasattr(own, "fit_transform"):
             found = own.fit_transform(native, labels)
         else:
@@ -93,6 +96,7 @@ def fit_foreign(
     except Exception as error:  # the transformer's code may raise anything
         raise _failed(f"of client {client!r} could not be fitted", own, error) from error
     block = _numbers(found)
+    # a transformer may drop rows, which then belong to other labels
     if block.shape[0] != frame.height or not block.shape[1]:
         raise DataError(
             f"{_name(own)} of client {client!r} gave {block.shape} numbers for {frame.height} rows."
@@ -153,6 +157,7 @@ def _numbers(found: Any) -> Array:
 
 
 def _output_names(transformer: Any, found: Any, width: int) -> tuple[str, ...]:
+    # a data frame names its columns itself
     names = getattr(found, "columns", None)
     if names is None:
         try:

@@ -80,6 +80,7 @@ class _Cells:
 
     @staticmethod
     def of(column: pl.Series) -> _Cells:
+        # each text once: a column of a million rows has some hundred of them
         counted = column.drop_nulls().rename("text").value_counts(name="cells").sort("text")
         return _Cells(column.name, counted["text"], counted["cells"])
 
@@ -147,6 +148,7 @@ def kind_of(column: pl.Series, auto: Auto) -> Kind:
 def kind_of_integers(column: pl.Series) -> Kind | None:
     """Dates, if nearly all whole numbers of a column are days such as 20240314."""
     known = column.drop_nulls()
+    # cheap, and enough to leave most columns of numbers alone
     days = known.is_between(19000101, 21001231)
     seconds = known.is_between(19000101000000, 21001231235959)
     if not is_nearly_all(int((days | seconds).sum()), len(known)):
@@ -341,6 +343,7 @@ def _numbers(cells: _Cells, plain: pl.Series, auto: Auto) -> Kind | None:
     if auto.limits != "value":
         counted = number & ~bounds
     unit = _unit(cells, found, counted)
+    # several units, or texts among the numbers
     if unit is None:
         _refuse_limits(cells, found, number, auto)
         return _mostly(cells, counted)
@@ -369,6 +372,7 @@ def _telling_example(
     number."""
     told = pl.DataFrame({"text": cells.texts, "value": values, "told": plain != values})
     shown = told.filter(known)
+    # the longest text with more than digits shows best how numbers are written
     best = shown.sort(pl.col("told").fill_null(True), pl.col("text").str.len_chars(), "text")
     text, value, _ = best.row(-1)
     return text, f"{value:.15g}"

@@ -64,6 +64,7 @@ def tidy(column: pl.Series) -> pl.Series:
         column.cast(pl.String).str.replace_all(_ODD_SPACES, " ").str.replace_all(_ODD_MINUSES, "-")
     )
     plain = plain.str.replace_all(_ODD_APOSTROPHES, "'").str.strip_chars()
+    # looked for first: most columns have none of them, and replacing takes long
     if plain.str.contains(_OF_OTHER_SCRIPTS).any():
         plain = plain.str.replace_many(_OTHER_SCRIPTS)
     if plain.str.contains(_NO_CENTS).any():
@@ -90,6 +91,7 @@ def readings(column: pl.Series) -> pl.DataFrame:
     texts = tidy(column)
     parts = texts.str.extract_groups(_PARTS).struct.unnest()
     unit = _units(parts)
+    # (12) is -12 in accounts; with one bracket missing it is nothing
     closed = parts["open"].is_null() == parts["close"].is_null()
     grouped_phone = (parts["sign"] == "+").fill_null(False) & parts["body"].str.contains(
         " "
@@ -102,6 +104,7 @@ def readings(column: pl.Series) -> pl.DataFrame:
         name: _signed(_cast(parts["body"], parts["exponent"], decimal), negative, fine)
         for name, decimal in (("point", POINT), ("comma", COMMA))
     }
+    # as programs write them, such as 1e-5, which no pattern of people's numbers has
     plain = _finite(texts.cast(pl.Float64, strict=False))
     found["point"] = plain.zip_with(plain.is_not_null(), found["point"])
     unit = unit.set(plain.is_not_null(), "")
@@ -113,6 +116,7 @@ def read_numbers(column: pl.Series, decimal: str, unit: str, bare: bool, limits:
 
     ``bare``: also those without the unit; ``limits``: a bound, such as <0.5, is the number itself.
     """
+    # each text once: patterns take a microsecond each
     distinct = column.drop_nulls().unique()
     found = readings(distinct)
     fits = of_unit(found, unit, bare)

@@ -195,6 +195,7 @@ def fit_columns(
         parts += made
         if choice is not None:
             choices.append(choice)
+        # no error: other samples may have values, and a constant column does no harm
         if given.null_count() == frame.height:
             notes.append(f"Column {name!r} has no value in any training row.")
 
@@ -209,6 +210,7 @@ def fit_columns(
     if missing:
         raise _still_missing(client, missing, frame.height)
     preparation = ColumnPreparation(tuple(columns), recipe.refuse_unseen, recipe.keeps_missing)
+    # one-hot columns may be named as another column already is
     check_outputs(client, preparation.outputs)
     notes += [*notes_on(choices, client), *preparation.notes(frame)]
     return preparation, _block(parts), notes
@@ -249,6 +251,7 @@ def odd_notes(odd: Sequence[Odd]) -> list[str]:
 
     notes = []
     for (what, instead), same in alike.items():
+        # a sentence each while they are few, one for all otherwise: notes must stay readable
         if len(same) <= FEW:
             notes += [_odd_note(one) for one in same]
             continue

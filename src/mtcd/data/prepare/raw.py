@@ -101,6 +101,7 @@ class RawColumns:
         known = []
         for client, frame, recipe in zip(clients, given, recipes, strict=True):
             if isinstance(recipe, ColumnRecipe) and frame.height:
+                # by all rows, before any split: folds must not read a column in two ways
                 recipe = decided(client, frame, recipe)
             known.append(recipe)
         return RawColumns(tuple(clients), given, positions, tuple(known))

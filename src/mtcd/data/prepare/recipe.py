@@ -110,6 +110,7 @@ def _auto(given: Any) -> Auto | None:
 def _step(given: Any) -> Transformer:
     if isinstance(given, Transformer):
         return given
+    # beside other steps, it is not clear which of them would see its columns
     if given == AUTO or (isinstance(given, Mapping) and AUTO in given):
         raise ConfigError(
             "prepare: auto chooses all steps of a column: it stands alone, without other steps."
@@ -137,6 +138,7 @@ def client_recipes(
     that it does not name have ``auto``.
     """
     columns = [list(names) for names in held]
+    # keys that are none of a recipe are names of clients
     if isinstance(given, Mapping) and not set(given) <= set(KEYS):
         _check_clients(given, clients)
         recipes = [given.get(client, AUTO) for client in clients]
@@ -166,6 +168,7 @@ def _check_clients(given: Mapping[Any, Any], clients: Sequence[str]) -> None:
 
 def is_foreign(given: Any) -> bool:
     """Whether this is a transformer as those of scikit-learn."""
+    # by its methods: scikit-learn need not be installed. A class, not yet called, is a slip
     return hasattr(given, "fit") and hasattr(given, "transform") and not isinstance(given, type)
 
 

@@ -97,6 +97,7 @@ def make_transformer(name: str, settings: dict[str, Any]) -> Transformer:
     except ValidationError as error:
         first = error.errors()[0]
         key = str(first["loc"][0]) if first["loc"] else ""
+        # plugins need not be dataclasses
         known = list(getattr(kind, "__dataclass_fields__", {}))
         if known and key not in known:
             raise ConfigError(
@@ -130,6 +131,7 @@ def state_from_json(stored: dict[str, Any]) -> Fitted:
     if not isinstance(kind, str) or kind not in TRANSFORMERS:
         raise ValueError(f"there is no transformer {kind!r}")
     try:
+        # checked like settings: the file may be from anybody
         state: Fitted = _adapter(TRANSFORMERS[kind].fitted).validate_python(values)
     except ConfigError as error:  # of a transformer that is its own state
         raise ValueError(str(error)) from None

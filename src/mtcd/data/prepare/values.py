@@ -112,6 +112,7 @@ def numbers(column: pl.Series) -> pl.Series:
         raise DataError(
             f"Column {column.name!r} holds dates, not numbers: prepare it with dates first."
         )
+    # in seconds, as times of day are
     if column.dtype == pl.Duration:
         column = column.dt.total_microseconds() / 1e6
     elif column.dtype == pl.Time:
@@ -129,6 +130,7 @@ def texts(column: pl.Series) -> pl.Series:
     one is empty."""
     if column.dtype.is_float():
         whole = column.cast(pl.Int64, strict=False)
+        # a column of whole numbers becomes floats where one is missing: 7.0 is still the text '7'
         same = (whole.cast(pl.Float64) == column.cast(pl.Float64)).fill_null(False)
         shown = whole.cast(pl.String).zip_with(same, column.cast(pl.String))
     else:
@@ -184,6 +186,7 @@ def written_times(
             read = pl.concat([read.filter(~others), rest])
             distinct = pl.concat([distinct.filter(~others), distinct.filter(others)])
     places = pl.Series(range(len(distinct)), dtype=pl.Int64)
+    # back from distinct texts to rows
     place = shown.replace_strict(distinct, places, default=None, return_dtype=pl.Int64)
     return pl.DataFrame([part.gather(place) for part in read.get_columns()])
 
@@ -216,6 +219,7 @@ def _of_format(distinct: pl.Series, form: str) -> pl.DataFrame:
 def _of_iso(distinct: pl.Series) -> pl.DataFrame:
     """Texts in the ISO format: nearly all are read at once; what is left, such as 2024-W11, one by
     one."""
+    # by the patterns of dates, which are much quicker than Python
     parts = date_parts(distinct.set(~distinct.str.contains(ISO), None))
     read = pl.DataFrame({"moment": moments(parts, "stated"), "offset": parts["offset"]})
     others = read["moment"].is_null() & distinct.str.contains("-", literal=True)

@@ -332,11 +332,10 @@ class ReliableParty:
     def announce_end(self, to: Iterable[int]) -> None:
         """Send the end to parties, unless it is in the outbox already."""
         # Found in the outbox, not remembered: so it is right after a restart, too.
-        pending = {
-            envelope.to
-            for envelope in self.outbox.values()
-            if isinstance(envelope.message.payload, End)
-        }
+        pending = set()
+        for envelope in self.outbox.values():
+            if isinstance(envelope.message.payload, End):
+                pending.add(envelope.to)
         for k in to:
             if self.ended is not None and k not in pending:
                 self.send_control(k, self.ended, self.ended.t)

@@ -94,11 +94,12 @@ class Operator:
         self.loop.call(asking.begin)
         asking.complete.wait()
         # In the order of the file, whoever answered first.
-        return {
-            name: asking.answers[name]
-            for name in self.bundle.config.peers
-            if asking.answers.get(name) is not None
-        }
+        found = {}
+        for name in self.bundle.config.peers:
+            answer = asking.answers.get(name)
+            if answer is not None:
+                found[name] = answer
+        return found
 
 
 def ask_everybody(bundle: Credentials, kind: str, timeouts: Timeouts = THOROUGH) -> dict[str, Any]:

@@ -113,11 +113,11 @@ def _are_texts(texts: Any) -> bool:
     """Whether the texts are sorted, distinct, and preserved by NumPy and by files."""
     if not isinstance(texts, list) or not texts:
         return False
-    if not all(
-        isinstance(text, str) and 0 < len(text) <= LONGEST_CHARACTERS and _is_valid(text)
-        for text in texts
-    ):
-        return False
+    for text in texts:
+        if not isinstance(text, str) or not 0 < len(text) <= LONGEST_CHARACTERS:
+            return False
+        if not _is_valid(text):
+            return False
     # NumPy drops trailing zeros of texts, and sorts by code points: a list that NumPy changes would
     # give other classes here than at the label holder.
     return bool(np.unique(texts).tolist() == texts)

@@ -43,9 +43,11 @@ class Promises:
     def learn(self, terms: Terms) -> None:
         """These terms are known now: drop the ballots that they end."""
         self.highest = max(self.highest, *terms)
-        self.promised = {
-            k: one for k, one in self.promised.items() if not is_superseded(*one, terms)
-        }
+        kept = {}
+        for k, (prepare, term) in self.promised.items():
+            if not is_superseded(prepare, term, terms):
+                kept[k] = prepare, term
+        self.promised = kept
 
     def binding_hops(self) -> list[int]:
         """The hops of the binding ballots that are open."""
@@ -59,7 +61,9 @@ class Promises:
 def is_superseded(prepare: Prepare, term: int, terms: Terms) -> bool:
     """Whether a ballot is over: it led to a term, or its initiator, which knew ``term``, was
     truncated by one."""
-    return any(
-        (new >= prepare.ballot and hop <= prepare.hop) or (new > term and hop < prepare.hop)
-        for new, hop in terms.items()
-    )
+    for new, hop in terms.items():
+        led_to_it = new >= prepare.ballot and hop <= prepare.hop
+        truncated = new > term and hop < prepare.hop
+        if led_to_it or truncated:
+            return True
+    return False

@@ -255,13 +255,10 @@ def _ways(network: Network, holder: int) -> dict[int, list[int]]:
 def gathered(clients: Sequence[Client], server: Party | None) -> list[Any]:
     """theta at the end of the last tour, which the clients hold when they are told the weights of
     the mix."""
-    [holding] = [
-        party.holding
-        for party in (server, *clients)
-        if isinstance(party, SealedServer | LoneHolder)
-    ]
-    return [
-        client.block.preview(holding.completed + 1, holding.steering.weights)
-        for client in clients
-        if isinstance(client, SealedClient)
-    ]
+    [holder] = [one for one in (server, *clients) if isinstance(one, SealedServer | LoneHolder)]
+    tour, weights = holder.holding.completed + 1, holder.holding.steering.weights
+    found = []
+    for client in clients:
+        if isinstance(client, SealedClient):
+            found.append(client.block.preview(tour, weights))
+    return found

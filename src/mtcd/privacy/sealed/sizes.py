@@ -32,4 +32,6 @@ def start_bound(problem: LinearProblem) -> float:
     """The least power of two above f(0): clients need no more of it for their scales."""
     value = problem.read_off(np.zeros(problem.samples), 0.0)
     # f(0) may be 0 where all labels are.
-    return 2.0 ** math.ceil(math.log2(value)) if value > 0 else 1.0
+    if value <= 0:
+        return 1.0
+    return 2.0 ** math.ceil(math.log2(value))

@@ -89,15 +89,9 @@ class Ledger:
         # By parties, not by messages: each keeps its own ledger, and sees only what it sends.
         whole = Ledger()
         for one in ledgers:
-            whole.message_counts = [
-                a + b for a, b in zip(whole.message_counts, one.message_counts, strict=True)
-            ]
-            whole.float_counts = [
-                a + b for a, b in zip(whole.float_counts, one.float_counts, strict=True)
-            ]
-            whole.wide_counts = [
-                a + b for a, b in zip(whole.wide_counts, one.wide_counts, strict=True)
-            ]
+            whole.message_counts = _added(whole.message_counts, one.message_counts)
+            whole.float_counts = _added(whole.float_counts, one.float_counts)
+            whole.wide_counts = _added(whole.wide_counts, one.wide_counts)
             whole.hops += one.hops
             whole.unsent_hops += one.unsent_hops
             whole.unchanged += one.unchanged
@@ -132,3 +126,8 @@ class Ledger:
     def to_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""
         return asdict(self)
+
+
+def _added(counts: list[int], others: list[int]) -> list[int]:
+    """Counts of two parties, link by link; lists of different kinds of links are refused."""
+    return [a + b for a, b in zip(counts, others, strict=True)]

@@ -92,10 +92,14 @@ _ARRAYS: dict[type, tuple[str, ...]] = {}
 
 def _arrays(kind: type) -> tuple[str, ...]:
     """The attributes of a payload class that hold aggregates or representations."""
-    fields = {
-        name: f.field if isinstance(f, Optional) else f for name, f in declared_fields(kind).items()
-    }
-    return tuple(name for name, field in fields.items() if isinstance(field, AggregateField))
+    found = []
+    for name, field in declared_fields(kind).items():
+        # What may be None is one all the same, where it is there.
+        if isinstance(field, Optional):
+            field = field.field
+        if isinstance(field, AggregateField):
+            found.append(name)
+    return tuple(found)
 
 
 def _array_slots() -> set[str]:

@@ -120,6 +120,7 @@ class SplitObjective:
         in theta_0 only."""
         theta_k, theta_0 = _leaves(theta_k), _leaves(theta_0)
         if k is not None:
+            # the others are fixed, as they are numbers in the token
             parts = [*parts[:k], self.h(k, theta_k), *parts[k + 1 :]]
         wanted = [*theta_k.values(), *theta_0.values()]
         if not wanted:  # neither has parameters, which autograd does not take
@@ -265,6 +266,7 @@ def stcd(
     parts = f.parts(theta)  # line 2
     if not first_pass:
         parts = [torch.zeros_like(part) for part in parts]
+    # the velocity stays with the party: only theta_0 itself travels with the token
     velocities = dict.fromkeys(fusing, theta_0.velocity)
     eta = how.stepsize(0)  # without syncs there is no schedule
     k, previous = roaming.first(0, 0), NOWHERE

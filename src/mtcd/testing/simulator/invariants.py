@@ -22,6 +22,7 @@ def the_token(world: World) -> tuple[Token, list[Array]]:
         terms |= journal.last()["terms"]
     parties = {k: world.from_journal(k) for k in world.numbers}
     for party in parties.values():
+        # parties that are behind would still count tokens of terms that are over
         party.policy.learn_terms(terms)
 
     # copies of a token may be in several outboxes; one counts, in the newest term, not yet processed

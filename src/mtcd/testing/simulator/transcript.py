@@ -102,6 +102,7 @@ class Transcript:
     def next_receiver(self) -> int:
         """The party that the next envelope goes to."""
         envelope = self._next(None, None)
+        # back where it was: looking at it changes nothing
         self.world.in_flight.insert(0, pack(envelope))
         return envelope.to
 

@@ -99,6 +99,7 @@ class World:
         self.numbers = list(range(len(first.clients)))
         if first.server is not None:
             self.numbers.append(SERVER)
+        # they outlive the parties, as files do
         self.journals = {number: CrashingJournal() for number in self.numbers}
         self.parties: dict[int, ReliableParty] = {}
         self.away: dict[int, int] = {}
@@ -141,6 +142,7 @@ class World:
         """The parameters of all clients, up or down, from their journals."""
         parties = self.make_parties()
         for k, client in enumerate(parties.clients):
+            # not from the parties in memory, which may be ahead of what they have written
             client.restore(self.journals[k].last()["party"])
         return parties.parameters()
 
@@ -234,6 +236,7 @@ class World:
                 self.start(number)
         self.hung = {number: until for number, until in self.hung.items() if until > self.time}
         self.cuts = {link: until for link, until in self.cuts.items() if until > self.time}
+        # one generator for all: a seed tells the whole story, and can be told again
         chance, pick = self.random.random, self.random.choice
         until = self.time + self.random.randrange(1, LONGEST_OUTAGE)
         if chance() < self.faults.crash and self.parties:

@@ -60,6 +60,7 @@ class KeepBest(Callback):
         self._rows += 1
         value = value_of(row, self.on)
         if value is not None and self._best.improves(value):
+            # a copy, which is made only here: copying at every measurement would take long
             self._parameters, self._iteration = moment.parameters, row.iteration
 
     def chosen(self) -> tuple[Sequence[Any], str] | None:

@@ -60,6 +60,7 @@ class MLflowWriter(Callback):
         for name, value in numbers(moment.measurement).items():
             metrics.append(entities.Metric(name, float(value), now, step))
 
+        # in one call: every call is a request to a server
         self._client.log_batch(self.run_id, metrics=metrics)
 
     def on_end(self, run: Run) -> None:

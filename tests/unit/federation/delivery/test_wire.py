@@ -16,6 +16,7 @@ from mtcd.methods.mtcd.client import Done, Share
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.methods.optimal_sync.tally import SyncTally
 from mtcd.methods.tours.instruction import Instruction
+from mtcd.models.splitnet.slots import VISITED
 from mtcd.network.topology import make_network
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.party import SERVER, Begin, Message
@@ -139,7 +140,7 @@ def test_a_slot_that_was_not_agreed_on_is_refused(name: str) -> None:
     with pytest.raises(WireError, match="frame is larger than any message of this run"):
         decode(frame, expected(limits=LIMITS))
     # a run in which the frame would have room
-    others = {"visited", *SLOTS} - {name}
+    others = {VISITED.name, *SLOTS} - {name}
     with pytest.raises(WireError, match="slots have one that this run has not agreed on"):
         decode(frame, expected().with_slots(*others, **{**LIMITS, "visited": 50}))
 

@@ -126,6 +126,29 @@ def test_what_is_refused_again_and_again_is_said_in_words_and_seldom() -> None:
     assert len(said) == 7
 
 
+def test_events_of_a_kind_are_told_ten_times_and_then_at_powers_of_two() -> None:
+    told: list[str] = []
+    log = Log("b", None, told.append)
+    written = []
+    for number in range(1, 70):
+        log.throttled(("event", "a"), f"{number}")
+        if told and told[-1].endswith(f": {number}"):
+            written.append(number)
+    assert written == [*range(1, 11), 16, 32, 64]
+    log.throttled(("event", "b"), "another kind")
+    assert told[-1].endswith(": another kind")
+
+
+def test_kinds_that_others_invent_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mtcd.federation.node.log.KINDS", 2)
+    told: list[str] = []
+    log = Log("b", None, told.append)
+    for number in range(1, 9):
+        log.throttled(("refused", "a", f"text {number}"), f"{number}", often=1)
+    counted = [line.rpartition(": ")[2] for line in told]
+    assert counted == ["1", "2", "3", "4", "6"], "from the third on, the 1st, 2nd and 4th of them"
+
+
 def test_who_has_left_after_the_end_has_ended() -> None:
     told = summarise(CONFIG, {"a": TRAINED})
     assert told["parties"]["b"] == {"phase": "ended"}

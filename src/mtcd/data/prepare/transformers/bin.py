@@ -38,6 +38,7 @@ class Binned(Fitted):
         if not self.edges:
             return [f"{name} (all)"]
         edges = [f"{edge:.6g}" for edge in self.edges]
+        # six digits may not tell close edges apart, and names of columns must differ
         if len(set(edges)) < len(edges):
             edges = [repr(edge) for edge in self.edges]
         middle = [f"{name} [{a}, {b})" for a, b in itertools.pairwise(edges)]
@@ -64,6 +65,7 @@ class Bin(Transformer):
     def fit(self, column: pl.Series) -> Binned:
         values = numbers(column).drop_nulls().to_numpy()
         if len(values):
+            # a value that many rows have is several quantiles at once: it is one edge
             edges = np.unique(np.quantile(values, np.linspace(0, 1, self.bins + 1)))
         else:
             edges = np.zeros(0)

@@ -87,6 +87,7 @@ class Dates(Transformer):
         # the zone is fixed here: new samples may be written in another, and are converted
         zone = self.zone
         if is_time(column):
+            # the column knows where it was measured
             zone = zone or getattr(column.dtype, "time_zone", None)
             known = times(column, zone, None).drop_nulls()
         else:

@@ -79,5 +79,6 @@ def _checksums(column: pl.Series) -> pl.Series:
     """A checksum of each text; null of a missing one."""
     values = texts(column)
     distinct = values.drop_nulls().unique()
+    # not hash(), which Python salts anew in every process
     sums = pl.Series([crc32(text.encode()) for text in distinct.to_list()], dtype=pl.Int64)
     return values.replace_strict(distinct, sums, default=None, return_dtype=pl.Int64)

@@ -20,6 +20,7 @@ class Imputed(Fitted):
     indicator: bool
 
     def apply(self, column: pl.Series) -> list[pl.Series]:
+        # texts that are no numbers count as missing, too
         values = self._values(column)
         filled = [values.fill_null(self.fill)]
         if self.indicator:

@@ -29,6 +29,7 @@ class OneHotted(Fitted):
         if self.missing:
             found[f"{column.name} (missing)"] = values.is_null()
         other = "other" if "other" not in self.categories else "(other)"
+        # new samples may be of a category that nobody has seen
         found[f"{column.name}={other}"] = ~known
         return [
             flags.fill_null(False).cast(pl.Float64).alias(name) for name, flags in found.items()
@@ -59,6 +60,7 @@ class OneHot(Transformer):
     def fit(self, column: pl.Series) -> OneHotted:
         values = texts(column)
         counts = dict(values.drop_nulls().value_counts().iter_rows())
+        # equal counts by name: every process makes the same columns
         ranked = sorted(counts, key=lambda category: (-counts[category], category))
         own = [
             category

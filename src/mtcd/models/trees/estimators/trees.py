@@ -93,10 +93,10 @@ class TreesEstimator(SplitEstimator):
         gaps = not is_sparse(X) and bool(np.isnan(X).any())
         if not gaps and not self.categories_:
             return None
-        orders = {
-            name: [str(i) for i in range(len(known))] for name, known in self.categories_.items()
-        }
-        columns = {name: {"categories": {"order": order}} for name, order in orders.items()}
+        columns = {}
+        for name, known in self.categories_.items():
+            order = [str(i) for i in range(len(known))]
+            columns[name] = {"categories": {"order": order}}
         return {"missing": "keep", "columns": columns, "default": "keep"}
 
     def _model(self, loss: str) -> Trees:

@@ -158,7 +158,7 @@ class Parameters:
         flooding = 2.0 ** (self.flood_bits() - self.data_bits + bits)
         # What is not sent is an error that is uniform in 2^(8 count) integers, of variance 4^(8
         # count)/12.
-        first, second = (4.0 ** (8 * count) / 12 if count else 0.0 for count in dropped)
+        first, second = _cut_variance(dropped[0]), _cut_variance(dropped[1])
         rounding = self._rounding() + first + second * 2 / 3 * self.degree
         noise = flooding + TAIL * math.sqrt(rounding)
         # As SEAL rounds the budget down, so that what is promised is what a decryption finds.
@@ -310,3 +310,10 @@ def _is_prime(number: int) -> bool:
         ):
             return False
     return True
+
+
+def _cut_variance(count: int) -> float:
+    """The variance of the error where so many of the lowest bytes are not sent."""
+    if count == 0:
+        return 0.0
+    return 4.0 ** (8 * count) / 12

@@ -72,10 +72,9 @@ def _tables(asked: Request, tours: int) -> dict[str, Any]:
 
 def privacy_row(found: dict[str, Any]) -> str:
     """The facts as text."""
-    noise, spending = (
-        by_party(tuple(found[name].values()), tuple(found[name]), form)
-        for name, form in (("noise_multiplier", "{:.3g}"), ("expected_spending", "{:.3g}"))
-    )
+    multipliers, spent = found["noise_multiplier"], found["expected_spending"]
+    noise = by_party(tuple(multipliers.values()), tuple(multipliers), "{:.3g}")
+    spending = by_party(tuple(spent.values()), tuple(spent), "{:.3g}")
     return (
         f"{found['tours']} tours, {found['releases']} releases; noise in clipping lengths: "
         f"{noise}; spends epsilon {spending} at delta {found['delta']:g} in "
@@ -92,11 +91,10 @@ def _before(found: dict[str, Any]) -> str:
             ", on top of what earlier trainings on the same rows have spent, which nothing counts "
             "without a table"
         )
-    parts = [
-        f"{Path(name).name}: {one['spent']:.3g} before ({one['trainings']}), "
-        f"{one['spent_with_this']:.3g} with this one"
-        for name, one in found["tables"].items()
-    ]
+    parts = []
+    for name, one in found["tables"].items():
+        before = f"{one['spent']:.3g} before ({one['trainings']})"
+        parts.append(f"{Path(name).name}: {before}, {one['spent_with_this']:.3g} with this one")
     return "; spent by trainings (how many) on " + ", ".join(parts)
 
 
