@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import mtcd
 from mtcd.core.errors import ConfigError
 from mtcd.protocol.token import Token
+from mtcd.training.columns import MOST_MEASURED, has_begun
 from mtcd.training.plateau import WINDOWS, Plateau, PlateauRule, Windows
 from mtcd.training.rules import Gap, Kept, Limit, TrainingFacts
 
@@ -102,3 +104,15 @@ def test_a_plateau_that_means_nothing_is_refused(settings: dict[str, float], wor
     Plateau(patience=1, min_improvement=0.0)
     with pytest.raises(ConfigError, match=words):
         Plateau(**settings)  # type: ignore[arg-type]
+
+
+def test_a_training_of_trees_has_begun_when_the_model_changes_or_gains_are_known() -> None:
+    first = SimpleNamespace(iteration=0, objective=1.0)
+    for iteration, objective, begun in (
+        (1, 1.0, False),
+        (1, 0.9, True),
+        (MOST_MEASURED - 1, 1.0, False),
+        (MOST_MEASURED, 1.0, True),
+    ):
+        row = SimpleNamespace(iteration=iteration, objective=objective)
+        assert has_begun(first, row) is begun  # type: ignore[arg-type]
