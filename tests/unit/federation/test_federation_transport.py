@@ -20,7 +20,6 @@ from raw_members import ByHand, Member
 from waiting import until
 
 Open = Callable[[str], Member]
-NAMES = ("a", "b", "c", "server")
 
 
 @pytest.fixture
