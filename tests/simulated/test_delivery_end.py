@@ -1,7 +1,6 @@
 """The end of a training with reliable parties: all stop at one moment, with what a training in one
 process has then."""
 
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -30,20 +29,18 @@ from mtcd.protocol.token import Token
 from mtcd.testing.simulator.world import Crash, Faults, World
 from recovering import iteration_party
 from simulated_deliveries import DATA, EVERYTHING, METHODS, MODEL, making_parties, no_more_faults
-from simulated_ends import HOPS, ends, in_process, limit, recovering, run_to_the_end, summed
+from simulated_ends import (
+    HOPS,
+    ends,
+    in_process,
+    limit,
+    limited,
+    recovering,
+    run_to_the_end,
+    summed,
+)
 from simulated_methods import CASES, CROSSING
 from simulated_methods import making_parties as casting_any
-
-
-def limited(
-    make: Callable[[int, Parties, Journal], ReliableParty],
-) -> Callable[[int, Parties, Journal], ReliableParty]:
-    def made(number: int, parties: Parties, journal: Journal) -> ReliableParty:
-        reliable = make(number, parties, journal)
-        reliable.limit = limit
-        return reliable
-
-    return made
 
 
 @pytest.mark.parametrize("faults", [Faults(), EVERYTHING], ids=["calm", "stormy"])

@@ -1,8 +1,6 @@
 """Recovery of a lone token: one token at all times, whichever client is suspected of being down, or
 is."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -11,6 +9,7 @@ from mtcd.federation.recovery.search import Search
 from mtcd.network.topology import make_network
 from mtcd.protocol.codec.records import pack, unpack
 from mtcd.testing.simulator.world import Faults, World
+from simulated_ends import limited
 from suspected_clients import all_is_well, slander
 
 FAULTS = Faults(loss=0.05, duplicate=0.1, crash=0.005, cut=0.01, hang=0.01)
@@ -75,13 +74,7 @@ def test_faults_that_links_tell_of_are_lived_through(seed: int) -> None:
 
 def ends_at_40(world: World) -> World:
     """The same, with an end."""
-
-    def limited(*given: Any, plain: Any = world.make) -> Any:
-        reliable = plain(*given)
-        reliable.limit = lambda told: "iterations" if told.hop >= 40 else None
-        return reliable
-
-    world.make = limited
+    world.make = limited(world.make, lambda told: "iterations" if told.hop >= 40 else None)
     for number in world.numbers:
         world.start(number)
     return world

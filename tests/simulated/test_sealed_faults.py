@@ -16,11 +16,11 @@ from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network
 from mtcd.privacy.sealed.bfv.cipher import SchemeName, find
 from mtcd.privacy.sealed.settings import SealedTours, gathered
-from mtcd.protocol.party import SERVER, Parties
+from mtcd.protocol.party import SERVER
 from mtcd.testing.simulator.world import FOREVER, Faults, World, make_with
 from problems import make_data
 from simulated_deliveries import EVERYTHING
-from simulated_ends import ends, in_process, run_to_the_end, summed
+from simulated_ends import ends, in_process, limited, run_to_the_end, summed
 
 MODEL = Glm("logistic", l2=0.5)
 DATA = make_data(MODEL, 40, [8, 6, 7], seed=3)  # without a server: three tours at most
@@ -141,14 +141,8 @@ def test_without_a_party_the_others_wait_and_with_it_they_go_on(server: bool, wh
 
 @HOLDERS
 def test_the_end_is_that_of_a_training_in_one_process(server: bool) -> None:
-    make = make_with(make_reliable_party, NETWORK)
-
-    def limited(number: int, parties: Parties, journal: Any) -> Any:
-        reliable = make(number, parties, journal)
-        reliable.limit = limit
-        return reliable
-
-    world = World(making_parties(server), 3, limited, EVERYTHING)
+    make = limited(make_with(make_reliable_party, NETWORK), limit)
+    world = World(making_parties(server), 3, make, EVERYTHING)
     run_to_the_end(world)
     assert {end.status for end in ends(world) if end is not None} == {"iterations"}
     expected, ledger = in_process(world.make_parties(), limit)

@@ -13,7 +13,7 @@ from mtcd.network.topology import make_network
 from mtcd.protocol.codec.envelopes import End
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER, Part, Parties
-from mtcd.testing.simulator.world import World
+from mtcd.testing.simulator.world import Make, World
 from recovering import iteration_party, waiting_party
 from simulated_deliveries import DATA
 
@@ -23,6 +23,17 @@ HOPS = 60
 def limit(told: Any) -> str | None:
     hop = told.iteration if isinstance(told, Part) else told.hop
     return "iterations" if hop >= HOPS else None
+
+
+def limited(make: Make, limit: Callable[[Any], str | None] = limit) -> Make:
+    """Reliable parties that end by this rule."""
+
+    def made(number: int, parties: Parties, journal: Journal) -> ReliableParty:
+        reliable = make(number, parties, journal)
+        reliable.limit = limit
+        return reliable
+
+    return made
 
 
 def recovering(name: str, network: str) -> Callable[[int, Parties, Journal], ReliableParty]:

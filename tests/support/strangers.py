@@ -15,19 +15,16 @@ import ssl
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import sleep
-from typing import Any
 
 HELLO = bytes.fromhex("16030100c8010000c40303")  # how a ClientHello of TLS begins
 SECONDS = 2.0  # that a stranger waits for anything
 FIRST_SECONDS = 1.0  # of an attack, before it is measured
 WAYS = ("closed", "garbage", "half", "no certificate", "another authority", "unexpected name")
 NOBODY, FOREIGN = "nobody", "foreign"
-
-Way = Callable[[tuple[str, int]], Awaitable[Any]]
 
 
 @contextmanager

@@ -61,6 +61,7 @@ def run_demo(out: Path, seed: int, force: bool = False) -> None:
         runs[run.method] = run
 
     draw_runs(runs, out / "comparison.png", "Ridge regression on a path of 40 clients")
+
     screen.print(runs_table(list(runs.values())))
     screen.print(
         "Cost: 1 for a message between client and server, 1/100 for one between neighbours. "

@@ -59,6 +59,7 @@ def train_config(options: TrainOptions) -> int:
     path = options.config
     for extension in options.more:
         extension.check()
+
     config = read_config(path, options.changes, options.seed)
     # a slip in --style must not show up after hours of training
     paper = parse_style(options.style)

@@ -122,6 +122,7 @@ def locate(config: Config, folder: Path) -> Config:
     network = config.network
     if network.edges is not None:
         network = network.model_copy(update={"edges": found(network.edges)})
+
     model = config.model.located(found)
 
     # the folder of code only where something in it is named: others keep the config as it was

@@ -44,6 +44,7 @@ def check_labels(labels: NDArray[np.generic], may_be_equal: bool = False) -> Non
             f"The labels must be one number (or class) per sample, but have {labels.ndim} "
             "dimensions."
         )
+
     if len(labels) == 0:
         raise DataError("There are no samples.")
 

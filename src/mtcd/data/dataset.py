@@ -113,6 +113,7 @@ class VerticalDataset:
         with np.errstate(over="ignore"):  # the checks report numbers that are too large
             # single precision is what networks compute with, and half the memory
             features = dict(zip(data.clients, map(in_single, data.blocks), strict=True))
+
         columns = dict(zip(data.clients, data.columns, strict=True))
         test = None
         if data.test is not None:

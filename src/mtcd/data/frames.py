@@ -77,6 +77,7 @@ class AnyFrame:
             if column.dtype.is_float():
                 return column.fill_nan(None).alias(name)
             return column.alias(name)
+
         values = _one_dimensional(name, column)
         # NaN is how numpy and pandas say that a number is missing
         if values.dtype.kind in "iubf":
@@ -97,6 +98,7 @@ class AnyFrame:
         columns: list[NDArray[Any]] = []
         for place in places:
             columns.append(_one_dimensional(self.names[place], self.table[self.labels[place]]))
+
         lengths = {len(column) for column in columns} or {0}
         if len(lengths) > 1:
             raise DataError(UNEQUAL)

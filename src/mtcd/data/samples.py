@@ -63,6 +63,7 @@ def as_samples(client: str, given: Any) -> Any:
         values = np.asarray(given)
     except (TypeError, ValueError) as error:
         raise DataError(f"The features of client {client!r} are no array: {error}.") from None
+
     # the values behind a mask would be trained on
     if np.ma.isMaskedArray(given) or values.dtype.kind not in "biuf":
         raise DataError(

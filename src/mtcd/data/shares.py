@@ -67,6 +67,7 @@ def assigned(names: Sequence[str], labels: Sequence[Any], clients: Any) -> dict[
         clients = {f"client_{k}": held for k, held in enumerate(clients)}
 
     find = _finder(names, labels)
+
     owned: dict[str, list[int]] = {}
     for client, held in clients.items():
         # by position, as Python slices are: a name such as 'a':'c' is refused

@@ -246,6 +246,7 @@ def parquet_blocks(
     owned = _shared(free, clients)
     held = set(itertools.chain.from_iterable(owned.values()))
     place = {name: i for i, name in enumerate(name for name in free if name in held)}
+
     weights = None
     if weight is not None:
         weights = here[weight].to_numpy().astype(float)
@@ -367,6 +368,7 @@ def _shared(
                     f"Client {client!r} wants column {name!r}: {did_you_mean(name, free)}"
                 )
         taken.update(columns)
+
     for name, count in taken.items():
         if count > 1:
             raise DataError(f"Column {name!r} is given to several clients: give it to one of them.")

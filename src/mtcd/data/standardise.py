@@ -52,6 +52,7 @@ class Scaling:
                     "features dense: give .toarray() of them."
                 )
             return block @ scipy.sparse.diags_array(1 / self.scales[k])
+
         # into one new block, which is then divided in place: blocks may fill half the memory
         scaled: Array = np.subtract(block, self.means[k], order="F")
         scaled /= self.scales[k]

@@ -222,8 +222,10 @@ def _parsed(path: Path) -> tuple[Array, Any, Any, Array]:
     # a line is its label, then pairs: with two numbers to a pair, that is where labels stand
     numbers = np.concatenate(parts)
     ends = np.concatenate([[0], np.cumsum(np.array(counts, dtype=np.int64))])
+
     places = 2 * ends[:-1] + np.arange(len(counts))  # of the labels among the numbers
     pairs = np.delete(numbers, places)
+
     indices = pairs[::2]
     if len(indices) and indices.max() > MOST_COLUMNS:
         raise DataError(

@@ -105,11 +105,13 @@ def _classes(X: Array, classes: int, seed: int) -> NDArray[np.intp]:
     if classes == 2:
         columns = 1
     theta = stream(seed, "synthetic coefficients").standard_normal((features, columns))
+
     scores = SPREAD * (X @ theta) / np.sqrt(features)
     if classes == 2:
         scores = np.hstack([np.zeros_like(scores), scores])
     # the largest of scores with Gumbel noise is a draw from their softmax
     scores += stream(seed, "synthetic noise").gumbel(size=(samples, classes))
+
     drawn: NDArray[np.intp] = scores.argmax(axis=1)
     present = len(np.unique(drawn))
     if present < classes:

@@ -208,9 +208,11 @@ def _header(path: Path) -> tuple[str, list[str]]:
 
     # in a file with ; between values, a , is a decimal mark: the most columns win
     separator = max(DELIMITERS, key=lambda d: len(headers[d]))
+
     header = headers[separator]
     if not header:
         raise DataError(f"{path} is empty: it needs a header and rows below it.")
+
     name, count = Counter(header).most_common(1)[0]
     # polars would rename one of them in silence
     if count > 1:
@@ -243,8 +245,10 @@ def _ids(path: Path, ids: pl.Series) -> pl.DataFrame:
         whole = ids.cast(pl.Int64, strict=False)
         if (whole.cast(pl.Float64) == ids.cast(pl.Float64)).all():
             ids = whole
+
     if ids.dtype.is_nested() or ids.dtype in (pl.Binary, pl.Object):
         raise DataError(f"The id column {name!r} of {path} holds {ids.dtype}: use numbers or text.")
+
     # 7 and '7' are the same person, whatever each table makes of them
     text = ids.cast(pl.String)
     missing = (text.is_null() | (text == "")).arg_true()
@@ -252,6 +256,7 @@ def _ids(path: Path, ids: pl.Series) -> pl.DataFrame:
         raise DataError(
             f"Row {missing[0] + 1} of {path} has no id (column {name!r}): fill it in or remove it."
         )
+
     # joined, one person would become several samples
     repeated = text.is_duplicated().arg_true()
     if len(repeated):

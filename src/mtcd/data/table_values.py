@@ -126,6 +126,7 @@ def _numbers(where: str, column: pl.Series, way_out: str = "") -> Array:
 
 def _first_text(column: pl.Series) -> tuple[int, object]:
     """The first value (and its row) that is no number: in a column of numbers, the culprit."""
+
     odd = column.is_not_null()
     if column.dtype == pl.String:
         odd &= parsed(column).is_null()
@@ -153,6 +154,7 @@ def labels_of(
             labels = column.to_numpy()  # exactly: a float cannot hold every large integer
     else:
         raise DataError(f"{where} holds {column.dtype}: use numbers, or texts that name classes.")
+
     if not may_be_equal and (labels == labels[0]).all():
         raise DataError(f"{where} is {labels[0]} in every row: there is nothing to learn from it.")
     return labels, notes

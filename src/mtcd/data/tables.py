@@ -115,10 +115,12 @@ def read_tables(
     codes_but = None
     if prepare is not None:
         codes_but = (label, weight)
+
     main = read_table(Path(table), id, codes_but)
     _check_roles(main, label, weight, id)
 
     shares, notes = _shares(main, label, clients, id, ignore, weight, codes_but)
+
     others = {share.table.path: share.table for share in shares if share.table is not main}
     rows, unmatched = _matching_rows(main, list(others.values()))
     own_rows = rows[main.path]
@@ -129,6 +131,7 @@ def read_tables(
     weights = None
     if weight is not None:
         weights = feature(main.path, main.columns[weight], None)[own_rows]
+
     labels, mixed = labels_of(main.path, main.columns.pop(label))
     labels = labels[own_rows]
 
@@ -259,9 +262,11 @@ def _shares(
     tables = {main.path.resolve(): main}
     shares = []
     notes = []
+
     for client, share in clients.items():
         if not isinstance(share, TableShare):
             share = TableShare(main.path, share)
+
         table = _own_table(client, share, tables, key, codes_but)
         if share.columns is not None:
             columns = listed_columns(client, table, share.columns, barred, key)

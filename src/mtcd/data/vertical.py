@@ -252,6 +252,7 @@ def prepared(
     on others."""
     check_labels(labels, may_be_equal=fitted is not None)
     check_clients(raw.clients, [frame.columns for frame in raw.frames], raw.frames, len(labels))
+
     kind: type[VerticalData]
     if fitted is not None:
         preparations, blocks, kind = fitted, fitted.apply(raw.frames), HeldOut

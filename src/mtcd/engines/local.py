@@ -26,6 +26,7 @@ class LocalEngine(InProcessEngine):
         super().__init__(parties, ledger)
         self.opening = parties.opening
         self.monitor = Monitor(len(parties.clients))
+
         self._ahead: dict[int, list[Message]] = {}
         self._observed: Sequence[Any] | None = None
         """The parameters of the latest observation, where clients reported them and may be ahead of
@@ -57,6 +58,7 @@ class LocalEngine(InProcessEngine):
         # of a training that is resumed
         self._record_ahead(self._reached)
         shown: Progress | None = None
+
         while True:
             self._outgoing = outgoing
             for message in outgoing:

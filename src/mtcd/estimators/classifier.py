@@ -99,6 +99,7 @@ class MTCDClassifier(SplitClassifier, LinearEstimator):
         given."""
         refuse_categories(X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+
         check_classification_targets(y)
         # numbered in sorted order, as scikit-learn has it
         self.classes_, numbers = np.unique(y, return_inverse=True)
@@ -109,6 +110,7 @@ class MTCDClassifier(SplitClassifier, LinearEstimator):
                 "MTCDClassifier needs samples of at least 2 classes, but all that count are of one "
                 "class."
             )
+
         kind = self._kind()
         coefficients, intercept = self._fit_coefficients(
             X, numbers.astype(float), kind, weights, self._class_weight()

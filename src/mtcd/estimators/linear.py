@@ -95,6 +95,7 @@ class LinearEstimator(SplitEstimator):
             run = self._train(data, model, self._stop(len(data.clients)))
             # inside: an estimate of the optimum may fail as a training may
             warn_unless_converged(type(self).__name__, run, model, data, self.tol)
+
         if self.verbose:
             print(run.message)  # noqa: T201 - asked for
         self.run_, self.n_iter_ = run, run.final.iteration

@@ -114,6 +114,7 @@ def _visits(
 ) -> Iterator[TheoryFinding]:
     """pi, the chance of a visit on which the theorems rest: exactly where it can be computed, and
     its bounds."""
+
     different = unlike(roams, walks)
     known = all(facts_of(walk, network, roam.clients) for roam, walk, _ in different)
     if known:
@@ -202,6 +203,7 @@ def guarantee(
     stepsize
         The step size that is used.
     """
+
     # weights that the server chooses are ours, and the paper has no theorem about them
     limit = method.stepsize_rules(smoothness).limit
     ours = RULES[method.combine_rule].server_chooses

@@ -110,6 +110,7 @@ def plan_config(options: PlanOptions) -> None:
     # all that can be refused is refused before the optimum and the pilots take their minutes
     config = read_config(options.config, options.changes, options.seed)
     out, picture = _outputs(options)
+
     own_plans = _own_plans(config.model)
     if own_plans is None and not isinstance(kind_of(config.model), LinearKind):
         # before the model is built, which may run code of the user
@@ -129,6 +130,7 @@ def plan_config(options: PlanOptions) -> None:
     links = _links(options, setup)
     fleet = None
     prefer = None
+
     if options.machines is not None:
         fleet = Fleet.of(setup, machine, options.machines)
         prefer = fleet.seconds

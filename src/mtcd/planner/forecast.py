@@ -81,6 +81,7 @@ def forecast(
     if diverged:
         return _never(DIVERGED)
     at, gap = np.asarray(iterations, dtype=float), np.asarray(gaps, dtype=float)
+
     there = np.flatnonzero(gap <= target)
     if len(there):
         reached = float(at[there[0]])
@@ -108,6 +109,7 @@ def _either_way(found: Forecast, now: float) -> Forecast:
 
 def _extrapolate(at: Array, height: Array, goal: float) -> Forecast:
     now, to_go = float(at[-1]), float(height[-1]) - goal
+
     # late slopes only: the beginning falls faster than the end on most problems
     half, quarter, before = (
         _slope(at, height, a * now, b * now) for a, b in ((0.5, 1), (0.75, 1), (0.5, 0.75))

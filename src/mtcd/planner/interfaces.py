@@ -97,12 +97,14 @@ def read_interfaces(path: Path, network: Network) -> Interfaces:
     names = ClientNames(network.clients)
     rows: dict[End, tuple[float, float]] = {}
     given_at: dict[End, str] = {}
+
     for where, cells in csv_rows(path, COLUMNS, "hosts"):
         host = party_named(cells["host"], names, where)
         if host in given_at:
             raise NetworkError(
                 f"{where}: this host was given before, at {given_at[host]}: keep one of the rows."
             )
+
         up = number_in(cells, "mbps_up", where)
         down = number_in(cells, "mbps_down", where)
         # a rate of 0 would be a message that never ends

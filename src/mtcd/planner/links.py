@@ -122,6 +122,7 @@ def _rows(path: Path, network: Network) -> dict[tuple[End, End], tuple[float, fl
                 f"{where}: '{cells['from']}' needs no link to itself: remove the row."
             )
         seen[sender, to] = where
+
         latency = number_in(cells, "latency_ms", where)
         bandwidth = number_in(cells, "bandwidth_mbps", where)
         if latency < 0 or bandwidth <= 0:

@@ -158,6 +158,7 @@ class Pilot:
     def _observed(self) -> Observer:
         if self._observer is None:
             task = self.task
+
             engine = engine_for(
                 self.method.parties(task.problem, task.network, task.seed), Ledger()
             )

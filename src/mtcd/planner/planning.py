@@ -137,6 +137,7 @@ def plan(
     check_number("budget", budget, above=0)
     if ratio is not None and links is not None:
         raise ConfigError("ratio and links are two ways to say what counts: give one of them.")
+
     costs = setup.costs
     if ratio is not None:
         costs = replace(costs, ratio=ratio)
@@ -151,6 +152,7 @@ def plan(
 
     # two orders, both stable: cheapest first, then by how much of that was measured
     order = sorted(ranked(pilots), key=lambda pilot: pilot.cautious)
+
     if prefer is not None:
         order.sort(key=lambda pilot: (not pilot.forecast.arrives, prefer(Proposal.of(pilot))))
     proposals = tuple(Proposal.of(pilot) for pilot in order)

@@ -44,13 +44,16 @@ def regions_png(plan: SettingsPlan) -> bytes:
     for kind, costs in lines.items():
         colour, dash = LOOKS[kind]
         axes.plot(RATIOS, costs, color=colour, linestyle=dash, linewidth=2.2, label=NAMES[kind])
+
     _mark(axes, plan)
+
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(RATIOS[0], RATIOS[-1])
     bottom, top = axes.get_ylim()
     # room above the curves, in which the regions have their names
     axes.set_ylim(bottom, top * (top / bottom) ** HEADROOM)
+
     axes.set_xlabel(
         f"$R_C$: a client-server {plan.costs.per} costs as much as so many between clients"
     )
@@ -62,6 +65,7 @@ def regions_png(plan: SettingsPlan) -> bytes:
     else:
         note = "no cost to show: nothing is sent, or nothing was seen to reach the target"
         axes.text(0.5, 0.5, note, transform=axes.transAxes, ha="center", va="center")
+
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=150)
     return picture.getvalue()

@@ -133,6 +133,7 @@ def placed(network: Network, machines: int) -> list[int]:
         groups = find_clusters(network, machines)
     except MtcdError:  # more components than machines
         return [k * machines // K for k in range(K)]
+
     where = [0] * K
     for number, group in enumerate(groups):
         for k in group:

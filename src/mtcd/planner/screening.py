@@ -95,6 +95,7 @@ def ordered(task: PlanTask, methods: Iterable[Method], until: float) -> list[Met
 
     # the best of each kind, then the second best of each ...: the kinds are the columns
     in_turn: list[Method] = []
+
     columns = [_best_first(found) for found in kinds.values()]
     for row in zip_longest(*columns):
         in_turn += [method for _, method in _best_first(filter(None, row))]

@@ -27,15 +27,18 @@ def plot_simulation(simulation: Simulation, file: Path) -> None:
     values = history[what]
     shown = np.where(values > 0, values, np.nan)  # a gap of rounding size can be below 0
     left.plot(history["seconds"], shown, color=COLOURS[0], linewidth=1.8)
+
     left.set_yscale("log")
     left.set_xlabel("simulated time (seconds)")
     left.set_ylabel(title)
     left.set_title(plain(simulation.run.method), fontsize=10)
     left.grid(alpha=0.25)
+
     links = simulation.link_rows()[:SHOWN]
     names = [plain(f"{row['from']} to {row['to']}") for row in links]
     right.barh(range(len(links)), [100 * row["busy"] for row in links], color=COLOURS[1])
     right.set_yticks(range(len(links)), names, fontsize=8)
     right.invert_yaxis()
     right.set_xlabel("busiest links: share of the time (%)")
+
     figure.savefig(file, dpi=150)

@@ -203,6 +203,7 @@ class _Timed(Party):
 
         # a message that finds its receiver busy waits until the earlier ones are processed
         done = max(timeline.now, timeline.free.get(self.number, 0.0)) + took
+
         timeline.free[self.number] = done
         use.computing[self.number] = use.computing.get(self.number, 0.0) + took
         self.engine.seconds = max(self.engine.seconds or 0.0, done)

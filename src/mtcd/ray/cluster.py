@@ -107,6 +107,7 @@ class RayActors:
         made = self.ray.remote(Actor).options(**options)
         self.handles |= {number: made.remote() for number in numbers}
         refs = {number: self.handles[number].begin.remote() for number in numbers}
+
         # actors of somebody else may hold the CPUs: Ray itself would wait for ever
         ready, late = self.ray.wait(
             list(refs.values()), num_returns=len(refs), timeout=START_SECONDS

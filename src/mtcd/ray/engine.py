@@ -162,6 +162,7 @@ class RayEngine(Engine):
         # messages of before carry the old term: whatever is still under way will be discarded
         self._term = self._term + 1
         due = self._pacing.hold_from(kept.hop)
+
         peers = [self.cluster.handles[number] for number in range(len(self.placed))]
         bits = self.ledger.float_bytes
         # none at the very start: parties then begin as they were made
@@ -195,6 +196,7 @@ class RayEngine(Engine):
                 for number in self.cluster.handles:
                     if number not in self._polls:
                         self._polls[number] = self.cluster.ask(number, "poll")
+
                 reports = self.cluster.wait(self._polls, timeout)
             except ActorsDied as died:
                 self._recover(died)
@@ -206,6 +208,7 @@ class RayEngine(Engine):
                 del self._polls[number]
                 if report.term != self._term:  # of before a fault
                     continue
+
                 reporters.append(number)
                 progress = self._progress(report, parts)
                 if progress is not None:

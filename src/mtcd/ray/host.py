@@ -95,6 +95,7 @@ class Host:
         if self.server is not None:
             assert made.server is not None
             self._parties[self.server] = made.server
+
         # all parties have the same one
         transport = next((party.transport for party in self._parties.values()), None)
         self._hides = transport is not None and not transport.reads_objective

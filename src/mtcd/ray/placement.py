@@ -23,6 +23,7 @@ def place(
         return [list(range(network.size))]
 
     part = _partition(network, hosts, weights, together)
+
     placed: list[list[int]] = [[] for _ in range(hosts)]
     for k, host in enumerate(part):
         placed[host].append(k)

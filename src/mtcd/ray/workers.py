@@ -49,12 +49,14 @@ class RayWorkers(Workers[T]):
             here["num_cpus"] = jobs
         self._own = connect(address, "--ray", here)
         self.jobs = jobs or max(1, int(ray.cluster_resources().get("CPU", 1)))
+
         self._actors: dict[int, Any] = {}
         self._starting: dict[int, Any] = {}
         """The first answers of actors that have given none yet."""
         self._busy: dict[int, tuple[T, Any]] = {}
         self._asked: dict[int, Any] = {}
         """Questions for progress that have not been answered."""
+
         for worker in range(self.jobs):
             self._start(worker)
         # nobody may wait for ever for a cluster that is full

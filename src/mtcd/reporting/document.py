@@ -109,6 +109,7 @@ def _trace(trace: Trace, record: RunRecord) -> dict[str, Any] | None:
         return None
 
     token, sender, receiver, iteration = trace.messages.T
+
     rows = record.history
     seconds: list[float | None] = [None] * len(iteration)
     if rows:
@@ -166,6 +167,7 @@ def _clients(record: RunRecord) -> list[dict[str, Any]]:
     columns: dict[str, Sequence[Any]] = {}
     for name in ("clusters", "visits", "last_visits", "norms"):
         columns[name] = _listed(getattr(record.trace, name, None)) or nothing
+
     features = record.features or nothing
     families = record.families or [""] * K
 

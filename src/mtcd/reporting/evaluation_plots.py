@@ -176,6 +176,7 @@ def _values(axes: Axes, outputs: Outputs) -> None:
         linewidth=0,
         label=", ".join(known),
     )
+
     both = np.append(outputs.predicted, outputs.labels)
     ends = [float(both.min()), float(both.max())]
     axes.plot(ends, ends, color="0.6", linewidth=1, linestyle=":")

@@ -171,6 +171,7 @@ class FederationView:
         phases = {name: one["phase"] for name, one in summary["parties"].items()}
         status = _status(phases.values(), summary["status"])
         missing = [name for name, phase in phases.items() if phase not in WELL]
+
         notes = []
         if missing:
             notes = [
@@ -239,6 +240,7 @@ class FederationView:
 
     def _passes(self, parties: Mapping[str, Any], now: float) -> Iterator[Pass]:
         """The passes that are certain and were not seen before."""
+
         visits: dict[int, list[tuple[int, int, bool, str, Mapping[str, Any]]]] = {}
         for name, one in parties.items():
             for token in one.get("tokens", ()):

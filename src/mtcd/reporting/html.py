@@ -58,6 +58,7 @@ def curve_svg(history: History) -> str:
     name = "gap"
     if history.rows[-1].gap is None:
         name = "objective"
+
     values = history[name]
     iterations = history["iteration"]
     there = np.isfinite(values) & (values > 0)
@@ -69,6 +70,7 @@ def curve_svg(history: History) -> str:
     y = np.log10(values[there])
     across = _spread(x, WIDTH)
     down = HEIGHT - _spread(y, HEIGHT)
+
     points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, down, strict=True))
     # labels at the ends of the axis, in place of ticks
     low, high = (f"{value:.3g}" for value in (values[there].min(), values[there].max()))

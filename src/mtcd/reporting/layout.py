@@ -88,12 +88,14 @@ def _by_pieces(size: int, edges: Links) -> Places:
     left = 0.0
     top = 0.0
     height = 0.0
+
     for own in pieces:
         side = math.sqrt(len(own))
         if left > 0 and left + side > width:
             left = 0.0
             top = top - height
             height = 0.0
+
         inside = _in_unit_square(_by_distance(links[own][:, own]))
         places[own] = inside * side + (left, top - side)
         left = left + side

@@ -76,6 +76,7 @@ def draw_runs(runs: Mapping[str, Run], title: str = "", paper: Paper | None = No
     left, right, *third = figure.axes
 
     shown = _shown(runs)
+
     far = "iteration"
     if shown in SHARES and all(run.final.epoch is not None for run in runs.values()):
         far = "epoch"
@@ -108,6 +109,7 @@ def draw_runs(runs: Mapping[str, Run], title: str = "", paper: Paper | None = No
 
 def _empty_figure(panels: int, paper: Paper | None) -> tuple[Figure, bool]:
     """A figure with so many panels, and whether they are stacked, as in a column of a paper."""
+
     figure = Figure(figsize=SCREEN_SIZES[panels], layout="constrained")
     stacked = False
     if paper is not None:

@@ -168,6 +168,7 @@ def _check_out(out: Path) -> None:
     """Refuse a place that cannot be written, and a file that is no report."""
     if out.is_dir() or not out.absolute().parent.is_dir():
         raise ConfigError(f"{out} cannot be written: give a file in a folder that exists (--out).")
+
     try:
         # a name may be misspelt: nothing but an earlier report is replaced
         other = out.exists() and not _is_report(out)

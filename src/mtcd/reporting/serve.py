@@ -67,7 +67,9 @@ class Serving(Closing):
         if ip_address(server.host).is_unspecified:  # 0.0.0.0 is no address to open
             shown = socket.gethostname()
         self.url = f"http://{shown}:{server.port}{self._prefix}"
+
         self._document, self._render = document, render
+
         self._lock = Lock()
         self._latest: tuple[float, dict[str, Any]] | None = None
         self._asked = -math.inf

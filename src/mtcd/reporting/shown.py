@@ -92,6 +92,7 @@ def ledger_rows(record: RunRecord) -> list[list[str]]:
     rows.append(["hops charged, but not sent", f"{ledger.unsent_hops:,}"])
     if ledger.unchanged:
         rows.append(["hops that changed nothing", f"{ledger.unchanged:,}"])
+
     rows.append(["bytes of a number", str(ledger.float_bytes)])
     rows.append(["price of a message with the server, in hops", f"{costs.ratio:g}"])
     return rows

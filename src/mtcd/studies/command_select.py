@@ -99,6 +99,7 @@ def path_config(options: ConfigOptions, over: str, metric: str | None, force: bo
             metric=metric,
             watch=watch,
         )
+
     write_path(found, setup, out)
 
     rows = found.rows()

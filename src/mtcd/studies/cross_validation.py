@@ -203,6 +203,7 @@ def cross_validate(
             compute=compute,
             metrics=metrics,
         )
+
         runs.append(check_trained(run, f"Fold {number}"))
         found.append(final_metrics(run, part, metrics))
     return CrossValidation(tuple(runs), tuple(found), fold)

@@ -58,6 +58,7 @@ def _given(folds: ArrayLike, samples: int) -> Rows:
         raise ConfigError(
             f"folds must be a number of folds, or a fold for each of the {samples} samples."
         ) from None
+
     if len(found) < 2:
         raise ConfigError("folds: all samples are in one fold: give at least two.")
     return numbers.astype(np.intp)

@@ -79,9 +79,11 @@ def grid(
     A setting that the config cannot have is refused alone; if all are, this is an error. Seeds
     count from that of the config.
     """
+
     content, folder, where = _content(config)
     for change in changes:
         apply_change(content, change)
+
     over = _checked(over)
     check_whole("seeds", seeds)
     first = content.get("seed") or 0
@@ -146,6 +148,7 @@ def _point(
     for key, value in settings.items():
         # into a copy: one setting must leave nothing behind for the next
         put_value(own, key, value, "over")
+
     own["seed"] = seed
     try:
         config = locate(check_config(own, where), folder)

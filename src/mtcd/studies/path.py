@@ -247,6 +247,7 @@ def path(
             metrics=metrics,
             start=start,
         )
+
         # every run says which method was taken for all of them
         run = replace(run, notes=(*notes, *run.notes))
         runs.append(check_trained(run, f"{over} = {value:g}"))

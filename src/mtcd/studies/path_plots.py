@@ -46,6 +46,7 @@ def _coefficients(axes: Axes, path: RegularisationPath) -> None:
     if values.ndim == 3:
         # one line for each column, whatever the classes are
         values, what = np.linalg.norm(values, axis=2), "norm over classes"
+
     largest = np.argsort(-np.abs(values).max(axis=0), kind="stable")[:NAMED].tolist()
     for j in range(values.shape[1]):
         if j not in largest:
@@ -53,6 +54,7 @@ def _coefficients(axes: Axes, path: RegularisationPath) -> None:
     for place, j in enumerate(largest):
         label = _short(path.column_names[j])
         axes.plot(path.values, values[:, j], label=label, linewidth=1.6, **curve_style(place))
+
     title = None
     if values.shape[1] > NAMED:
         title = f"largest\n({values.shape[1] - NAMED} others grey)"

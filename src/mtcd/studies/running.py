@@ -54,6 +54,7 @@ class Running:
         """Train all that is left."""
         if not self._waiting:
             return
+
         unfinished = Unfinished(self.finished.folder / "unfinished")
         with open_workers(backend) as workers:
             while self._waiting or self._began:

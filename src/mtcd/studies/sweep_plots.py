@@ -114,6 +114,7 @@ def _against(axes: Axes, sweep: Sweep) -> None:
         label="mean",
     )
     shown = [str(next(iter(sweep.points[group[0]].settings.values()), "")) for group in groups]
+
     axes.set_xticks(range(len(groups)), [plain(text) for text in shown])
     axes.set_xlabel(key)
     axes.set_ylabel(sweep.by.replace("_", " "))
@@ -132,6 +133,7 @@ def _map(figure: Figure, axes: Axes, sweep: Sweep) -> None:
     bright_is_good = "viridis_r"
     if higher_is_better(sweep.by):
         best, bright_is_good = np.fmax, "viridis"
+
     table = np.full((len(names[down]), len(names[across])), np.nan)
     for group in sweep.groups:
         settings = sweep.points[group[0]].settings

@@ -93,6 +93,7 @@ class FederationEngine(Engine):
                     lambda: self._observed is not None or not self._running, timeout
                 )
                 observed, over = self._observed, not self._running
+
             if observed is not None:
                 self._add_up()
                 yield observed
@@ -177,6 +178,7 @@ class FederationEngine(Engine):
             for node in self.nodes.values():
                 node.close()
             raise
+
         self._running = len(self.nodes)
         self._threads = [
             Thread(target=self._run_node, args=(node,), daemon=True) for node in self.nodes.values()

@@ -138,7 +138,6 @@ def resolved(asked: Request) -> tuple[Request, ModelKind, tuple[str, ...]]:
     _check(asked.privacy, Privacy)
     # labels are released in this process, before anybody else sees them
     here = asked.engine is None or asked.privacy.labels is not None
-    # blocks that stay elsewhere would have to come here for labels, and for other kinds of models
     if isinstance(data, BlockSources) and (here or not kind.reads_sources):
         data = data.read()
 

@@ -128,7 +128,6 @@ class PlateauHistory:
     def reached(self, earlier: Sequence[Measurement], row: Measurement) -> str | None:
         """The status, if this measurement, after the earlier ones, ends a window without an
         improvement."""
-        # at the first measurement: a misspelt column would never end the training
         check_column(self.settings.on, len(earlier), row)
         # rows of a training that is resumed, or those since the last call
         for one in earlier[self._counted :]:

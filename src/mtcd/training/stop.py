@@ -186,7 +186,6 @@ class Stop:
 
         # On a log scale: most methods lower the gap by about the same factor in the same time.
         if self.gap and now.gap and first_gap and now.gap > 0 and first_gap > self.gap:
-            # gaps fall by about the same factor in each iteration
             parts.append(math.log(first_gap / now.gap) / math.log(first_gap / self.gap))
         return min(max(parts), 1.0)
 

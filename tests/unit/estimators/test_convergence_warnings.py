@@ -88,6 +88,18 @@ def test_the_limit_on_iterations_is_told(estimator: Any) -> None:
         estimator.set_params(max_iter=12).fit(X, y)
 
 
+@pytest.mark.parametrize("kind", ["classes", "values"])
+def test_the_default_method_arrives_on_columns_in_raw_units(kind: str) -> None:
+    """Tours see the scales of columns, and solve blocks: no warning, and at the optimum."""
+    X, target = loans(600)
+    y = (target > np.median(target)).astype(float) if kind == "classes" else target
+    estimator = MTCDClassifier() if kind == "classes" else MTCDRegressor()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        estimator.fit(X, y)
+    assert true_gap(estimator, X, y) < 1e-5
+
+
 @pytest.mark.parametrize("tol", [1e-8, 1e-4])
 def test_columns_of_one_size_give_no_warning(tol: float) -> None:
     X, target = loans(300)

@@ -9,6 +9,7 @@ import pytest
 import mtcd
 from mtcd.core.errors import ConfigError
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
+from mtcd.protocol.codec.records import pack, unpack
 from mtcd.protocol.token import Token
 from mtcd.protocol.transports.delta32 import Delta32
 from mtcd.protocol.transports.registry import TRANSPORTS
@@ -167,6 +168,17 @@ def test_a_federation_does_as_one_process_does(kind: str, tmp_path: Path) -> Non
         np.testing.assert_array_equal(left.blocks[client].theta, theta)
     assert left.ledger.floats("sent") == same.ledger.floats("sent")
     assert left.ledger.float_bytes == same.ledger.float_bytes == 4
+
+
+def test_both_ends_of_a_link_survive_a_restart() -> None:
+    """As a journal keeps them; the receiver's end is used in federations alone."""
+    sender, receiver = Delta32(), Delta32()
+    receiver.received(sender.sent(token([1.0, -2.0]), 4), 3)
+    again = Delta32(), Delta32()
+    for new, old in zip(again, (sender, receiver), strict=True):
+        new.restore(unpack(pack(old.state())))
+    got = again[1].received(again[0].sent(token([1.5, -2.0]), 4), 3)
+    np.testing.assert_array_equal(got.aggregate, [1.5, -2.0])
 
 
 def test_it_is_for_accelerations_alone() -> None:

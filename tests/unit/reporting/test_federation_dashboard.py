@@ -13,7 +13,6 @@ from urllib.request import urlopen
 import pytest
 
 pytest.importorskip("cryptography")
-pytest.importorskip("cryptography")
 pytest.importorskip("bokeh")
 
 from bundles_on_disk import found

@@ -137,8 +137,10 @@ def notes_on(choices: Sequence[Choice], client: str) -> list[str]:
             if kind.what == "codes":
                 shown = f"{one.column} (such as {text!r})"
             guessed[GUESSES[kind.what]].append(shown)
+
         if kind.unread:
             guessed[MIXED].append(f"{one.column} ({kind.unread:,} values are neither)")
+
         if one.hashed:
             said = f"{one.column} ({one.categories:,} values, such as {one.example!r})"
             guessed[HASHED_ONES].append(said)

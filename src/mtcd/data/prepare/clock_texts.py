@@ -44,6 +44,7 @@ def _total(groups: pl.DataFrame) -> pl.Series:
         (part.fill_null(0.0) * factor for part, factor in zip(parts, factors, strict=True)),
         start=0.0,
     )
+
     assert isinstance(total, pl.Series)
     matched = groups["minutes" if "minutes" in groups.columns else "hours"].is_not_null()
     total = total.set(~matched, None)
@@ -54,11 +55,13 @@ def _total(groups: pl.DataFrame) -> pl.Series:
     hours = groups["hours"].cast(pl.Float64)
     noon = (hours == 12.0).fill_null(False).cast(pl.Float64) * 43_200.0
     afternoon = (half == "p").fill_null(False).cast(pl.Float64) * 43_200.0
+
     # 14 pm and -2 am are no times
     on_dial = hours.is_between(1, 12) & groups["days"].is_null() & groups["sign"].is_null()
     total = total.zip_with(
         half.is_null(), (total - noon + afternoon).set(~on_dial.fill_null(False), None)
     )
+
     negative = groups["sign"].is_not_null()
     return (-total).zip_with(negative, total)
 

@@ -115,6 +115,7 @@ class PreparedColumn:
         parts = [column]
         told = pl.Series([False]).new_from_index(0, len(column))
         total = len(column) - column.null_count()
+
         found = []
         for states in self.steps:
             made: list[pl.Series] = []

@@ -179,11 +179,13 @@ def _groups(texts: pl.Series) -> pl.DataFrame:
     rows = pl.Series("row", range(len(texts)), dtype=pl.Int64)
     left = texts.is_not_null()
     found = []
+
     for pattern in _PATTERNS:
         whole = rf"(?i)^(?:{pattern})$"
         fits = left & texts.str.contains(whole).fill_null(False)
         if not fits.any():
             continue
+
         groups = texts.filter(fits).str.extract_groups(whole).struct.unnest()
         missing = [
             pl.lit(None, pl.String).alias(name) for name in names if name not in groups.columns
@@ -191,6 +193,7 @@ def _groups(texts: pl.Series) -> pl.DataFrame:
         found.append(groups.with_columns(missing).select(names).with_columns(rows.filter(fits)))
         # the first pattern that fits counts
         left &= ~fits
+
     others = rows.filter(left | texts.is_null())
     nothing = {
         name: pl.Series([None], dtype=pl.String).new_from_index(0, len(others)) for name in names

@@ -110,6 +110,7 @@ def fit_foreign(
             f"{_name(own)} of client {client!r} leaves values missing: {listing(lost)}. Let an "
             "imputer follow it: make_pipeline(..., SimpleImputer())."
         )
+
     check_outputs(client, outputs)
     return ForeignPreparation(own, tuple(frame.columns), outputs), block, []
 

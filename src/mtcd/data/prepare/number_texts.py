@@ -69,6 +69,7 @@ def tidy(column: pl.Series) -> pl.Series:
         plain = plain.str.replace_many(_OTHER_SCRIPTS)
     if plain.str.contains(_NO_CENTS).any():
         plain = plain.str.replace(_NO_CENTS, "${1}${2}0${3}")
+
     raised = plain.str.contains(_SUPERSCRIPT_POWER).fill_null(False)
     if raised.any():
         flat = plain.str.replace(_SUPERSCRIPT_POWER, "10^${1}").str.replace_many(_SUPERSCRIPTS)
@@ -91,15 +92,18 @@ def readings(column: pl.Series) -> pl.DataFrame:
     texts = tidy(column)
     parts = texts.str.extract_groups(_PARTS).struct.unnest()
     unit = _units(parts)
+
     # (12) is -12 in accounts; with one bracket missing it is nothing
     closed = parts["open"].is_null() == parts["close"].is_null()
     grouped_phone = (parts["sign"] == "+").fill_null(False) & parts["body"].str.contains(
         " "
     ).fill_null(False)
     fine = closed & unit.is_not_null() & ~grouped_phone
+
     negative = parts["open"].is_not_null() | (parts["tail"] == "-").fill_null(False)
     for sign in ("sign", "sign2"):
         negative |= (parts[sign] == "-").fill_null(False)
+
     found = {
         name: _signed(_cast(parts["body"], parts["exponent"], decimal), negative, fine)
         for name, decimal in (("point", POINT), ("comma", COMMA))
@@ -107,6 +111,7 @@ def readings(column: pl.Series) -> pl.DataFrame:
     # as programs write them, such as 1e-5, which no pattern of people's numbers has
     plain = _finite(texts.cast(pl.Float64, strict=False))
     found["point"] = plain.zip_with(plain.is_not_null(), found["point"])
+
     unit = unit.set(plain.is_not_null(), "")
     return pl.DataFrame({**found, "unit": unit, "limit": parts["limit"].is_not_null()})
 
@@ -122,6 +127,7 @@ def read_numbers(column: pl.Series, decimal: str, unit: str, bare: bool, limits:
     fits = of_unit(found, unit, bare)
     if not limits:
         fits &= ~found["limit"]
+
     values = found["point" if decimal == POINT else "comma"].set(~fits, None)
     return column.replace_strict(distinct, values, default=None, return_dtype=pl.Float64).alias(
         column.name
@@ -154,6 +160,7 @@ def _units(parts: pl.DataFrame) -> pl.Series:
     spaced = (parts["gap"] != "").fill_null(False)
     word = parts["after"].str.strip_chars().str.to_lowercase()
     after = after.zip_with(after.is_not_null() | ~spaced, word)
+
     has_before = parts["before"].is_not_null()
     has_after = parts["after"].is_not_null()
     unit = after.zip_with(has_after, before)

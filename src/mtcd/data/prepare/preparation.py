@@ -191,6 +191,7 @@ def fit_columns(
         column, made, choice = PreparedColumn.fit(
             given, steps, recipe.keeps_missing, recipe.kinds.get(name)
         )
+
         columns.append(column)
         parts += made
         if choice is not None:
@@ -209,6 +210,7 @@ def fit_columns(
 
     if missing:
         raise _still_missing(client, missing, frame.height)
+
     preparation = ColumnPreparation(tuple(columns), recipe.refuse_unseen, recipe.keeps_missing)
     # one-hot columns may be named as another column already is
     check_outputs(client, preparation.outputs)
@@ -255,6 +257,7 @@ def odd_notes(odd: Sequence[Odd]) -> list[str]:
         if len(same) <= FEW:
             notes += [_odd_note(one) for one in same]
             continue
+
         shown = [f"{one.column} ({one.count:,}, such as {one.example!r})" for one in same]
         total = sum(one.count for one in same)
         notes.append(

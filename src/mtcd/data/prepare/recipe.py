@@ -118,6 +118,7 @@ def _step(given: Any) -> Transformer:
 
     name, settings = given, None
     shown = given
+
     if isinstance(given, Mapping):
         shown = dict(given)
         if len(given) == 1:

@@ -63,8 +63,10 @@ def as_column(column: pl.Series) -> pl.Series:
         return texts(column).cast(pl.Categorical)
     if is_text(column):
         return texts(column)
+
     if column.dtype == pl.Object:
         return pl.Series(column.name, [_text(value) for value in column.to_list()], dtype=pl.String)
+
     if column.dtype.is_nested() or column.dtype == pl.Binary:
         raise DataError(
             f"Column {column.name!r} holds {column.dtype}, which no transformer takes: give "
@@ -185,6 +187,7 @@ def written_times(
             rest = _of_iso(distinct.filter(others))
             read = pl.concat([read.filter(~others), rest])
             distinct = pl.concat([distinct.filter(~others), distinct.filter(others)])
+
     places = pl.Series(range(len(distinct)), dtype=pl.Int64)
     # back from distinct texts to rows
     place = shown.replace_strict(distinct, places, default=None, return_dtype=pl.Int64)
@@ -227,6 +230,7 @@ def _of_iso(distinct: pl.Series) -> pl.DataFrame:
         return read
 
     rest = _one_by_one(distinct.filter(others), datetime.fromisoformat)
+
     # back into the order of the texts
     rows = pl.Series("row", range(len(distinct)), dtype=pl.Int64)
     both = [

@@ -104,6 +104,7 @@ class Trace:
 
         messages = np.array(list(chain(*windows)), np.int64).reshape(-1, 4)
         messages[:, 3] = messages[:, 3].clip(min=0)  # a first pass counts up to 0
+
         visits, last = _visits(tracer, rows)
         tokens = tracer.tokens
         if not tokens and total:
@@ -130,6 +131,7 @@ class Trace:
         both = np.concatenate([self.edges, self.edges[:, ::-1]])[:MOST_KEPT]
         whole = 2 * self.edges_total
         shown = min(rounds, MOST_KEPT // max(1, len(both)))
+
         # evenly spread over the training, with the first and the last round
         at = np.linspace(1, rounds, shown).round().astype(np.int64)
         messages = np.column_stack(

@@ -97,11 +97,13 @@ def mtcd(
     roaming = plan_roaming(network, tokens, clusters, method.walk, method.start, seed, method.hops)
     roaming = through_changes(roaming, network, clusters)
     batches = Batches(problem.samples, method.batch, seed)
+
     S, Q, eta = method.hops, method.local_updates, resolved_stepsize(method)
     assert S is not None
     iterates = [zeros(problem)]
     for t in range(T):  # line 2
         theta = iterates[-1]
+
         f = Objective(problem, batches.rows(t))  # line 4
         Z = f.token(theta)  # lines 5, 6
         ends, visited = [], []

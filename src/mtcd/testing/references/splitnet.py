@@ -205,6 +205,7 @@ def mtcd(
                 token_roaming(theta, Z, theta_0, roaming.first(gamma, t), f, S, how, t, then)
             )
             visited.append(set(trail))
+
         new_0 = improved_fusion(theta_0, Z, f, how, t)
         came = [[k in seen for seen in visited] for k in range(len(theta))]
         # line 11
@@ -266,6 +267,7 @@ def stcd(
     parts = f.parts(theta)  # line 2
     if not first_pass:
         parts = [torch.zeros_like(part) for part in parts]
+
     # the velocity stays with the party: only theta_0 itself travels with the token
     velocities = dict.fromkeys(fusing, theta_0.velocity)
     eta = how.stepsize(0)  # without syncs there is no schedule

@@ -212,6 +212,7 @@ class Transcript:
         self.lines.append(
             f"  The sum of h_k(theta_k) over all clients is the aggregate of {owner}: {fits}."
         )
+
         twice = sum(count > 1 for count in world.processed.values())
         self.lines.append(
             f"  Envelopes processed twice: {twice}. Objective: "
@@ -259,6 +260,7 @@ class Transcript:
         if key in self._arrived:
             again = " again"
         self._arrived.add(key)
+
         way = f"{self.name(envelope.sender)} -> {self.name(envelope.to)}"
         return f"{way}: {describe(envelope)}{again}"
 

@@ -99,6 +99,7 @@ class World:
         self.numbers = list(range(len(first.clients)))
         if first.server is not None:
             self.numbers.append(SERVER)
+
         # they outlive the parties, as files do
         self.journals = {number: CrashingJournal() for number in self.numbers}
         self.parties: dict[int, ReliableParty] = {}
@@ -168,6 +169,7 @@ class World:
         if self.random.random() < self.faults.loss:
             self.happened["loss"] += 1
             return
+
         thing = unpack(data)
         try:
             self.arrive(thing, data)
@@ -207,6 +209,7 @@ class World:
             party.acknowledge(thing)
             return Arrival.ACK
         is_new, is_stale = not party.is_duplicate(thing), party.policy.is_stale(thing)
+
         key = thing.sender, thing.to, thing.sequence
         before = set(party.outbox)
         try:
@@ -221,6 +224,7 @@ class World:
             return Arrival.DEFERRED
         self.processed[key] += is_new
         self.reports += reports
+
         new = [pack(envelope) for place, envelope in party.outbox.items() if place not in before]
         self.in_flight += [pack(ack), *new]
         if not is_new:
@@ -238,9 +242,11 @@ class World:
         self.cuts = {link: until for link, until in self.cuts.items() if until > self.time}
         # one generator for all: a seed tells the whole story, and can be told again
         chance, pick = self.random.random, self.random.choice
+
         until = self.time + self.random.randrange(1, LONGEST_OUTAGE)
         if chance() < self.faults.crash and self.parties:
             self.crash(pick(sorted(self.parties)), until)
+
         if chance() < self.faults.hang:
             self.hung[pick(self.numbers)] = until
             self.happened["hang"] += 1

@@ -52,7 +52,6 @@ class CsvWriter(Callback):
         path = Path(self.file)
         # Before anything is trained: hours later it would be too late to hear of it.
         check_writable(path.parent)
-        # a name may be misspelt: nobody's table is overwritten
         self._check_ours(path)
         # A training that is resumed writes its earlier rows again: the file may be from after the
         # checkpoint.
@@ -78,7 +77,6 @@ class CsvWriter(Callback):
 
     def on_measure(self, moment: Moment) -> None:
         row = moment.measurement.row()
-        # kept: with a new column, the whole file is written again
         self._rows.append(row)
         # A column that is new stands in the header too, so that all is written again.
         if set(row) <= set(self._columns):

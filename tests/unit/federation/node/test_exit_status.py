@@ -1,6 +1,7 @@
 """Exit statuses: finished is told from dead, and nobody can speak for another, or of another run."""
 
 import json
+import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,23 @@ def test_words_of_liars_are_ignored(bad: Any, bundles: Path, tmp_path: Path) -> 
         },
     )
     assert words.statuses == {"a": word()}
+
+
+def test_of_one_moment_the_fuller_status_counts_and_the_file_is_for_its_owner(
+    bundles: Path, tmp_path: Path
+) -> None:
+    words, file = known(bundles, tmp_path), tmp_path / FILE
+    plain, full = signed(bundles, objective=None), signed(bundles)
+    older, later = signed(bundles, time=999), signed(bundles, time=1001, objective=None)
+    taken = [words.add(words.read(one), one) for one in (plain, plain, full, full, plain, older)]
+    assert taken == [True, False, True, False, False, False]
+    assert words.add(words.read(later), later)
+    assert stat.S_IMODE(file.stat().st_mode) & 0o077 == 0
+    file.unlink()
+    words.keep_runs({"r1"})
+    assert not file.exists(), "nothing has changed"
+    words.keep_runs({"r2"})
+    assert json.loads(file.read_text()) == []
 
 
 def test_a_party_that_ran_again_is_not_finished(bundles: Path) -> None:

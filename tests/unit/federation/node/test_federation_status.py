@@ -15,7 +15,7 @@ from mtcd.federation.node.ending import Watched
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.operator import _Asking
-from mtcd.federation.node.overview import _gap, in_words, is_dead, summarise
+from mtcd.federation.node.overview import _gap, _seen_by_others, in_words, is_dead, summarise
 from mtcd.federation.psi_process import AlignmentProgress
 from mtcd.protocol.ledger.ledger import Ledger
 from waiting import PATIENCE
@@ -124,6 +124,29 @@ def test_what_is_refused_again_and_again_is_said_in_words_and_seldom() -> None:
         log.refused("a", "align", "agreement: is another one")
     assert "Refused a request to align samples from a: agreement: is another one" in said[0]
     assert len(said) == 7
+
+
+def test_events_of_a_kind_are_told_ten_times_and_then_at_powers_of_two() -> None:
+    told: list[str] = []
+    log = Log("b", None, told.append)
+    written = []
+    for number in range(1, 70):
+        log.throttled(("event", "a"), f"{number}")
+        if told and told[-1].endswith(f": {number}"):
+            written.append(number)
+    assert written == [*range(1, 11), 16, 32, 64]
+    log.throttled(("event", "b"), "another kind")
+    assert told[-1].endswith(": another kind")
+
+
+def test_kinds_that_others_invent_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mtcd.federation.node.log.KINDS", 2)
+    told: list[str] = []
+    log = Log("b", None, told.append)
+    for number in range(1, 9):
+        log.throttled(("refused", "a", f"text {number}"), f"{number}", often=1)
+    counted = [line.rpartition(": ")[2] for line in told]
+    assert counted == ["1", "2", "3", "4", "6"], "from the third on, the 1st, 2nd and 4th of them"
 
 
 def test_who_has_left_after_the_end_has_ended() -> None:
@@ -304,3 +327,9 @@ def test_the_operator_waits_for_those_who_accept_a_connection(
     asking.link = SimpleNamespace(reached={} if reached is None else {"a": reached})
     asking._judge("a")
     assert asking.until == {"a": until}
+
+
+def test_those_who_are_connected_are_named_in_order() -> None:
+    answers = {name: {"connected": ["z"]} for name in ("c", "a", "d", "b")}
+    answers["d"] = {"connected": []}
+    assert _seen_by_others("z", {**answers, "e": None}, {}) == {"linked": ["a", "b", "c"]}

@@ -18,6 +18,7 @@ from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
 from mtcd.privacy.masked.masked import with_masks
 from mtcd.protocol.batches import Batches
+from mtcd.protocol.codec.extensions import check_slots
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
@@ -241,6 +242,6 @@ def test_gains_on_a_token_are_known_or_not_but_never_negative() -> None:
     def carrying(*gains: float) -> Token:
         return Token(0, 0, 0, np.zeros(2), 0.0, slots={"gains": np.array(gains)})
 
-    carrying(0.5, UNKNOWN, 0.0).check(bounds)
+    check_slots(carrying(0.5, UNKNOWN, 0.0), bounds)
     with pytest.raises(WireError, match="a negative number"):
-        carrying(0.5, -0.5, 0.0).check(bounds)
+        check_slots(carrying(0.5, -0.5, 0.0), bounds)

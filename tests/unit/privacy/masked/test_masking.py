@@ -60,30 +60,24 @@ def test_a_warm_start_is_the_plain_one() -> None:
         np.testing.assert_allclose(masked.coefficients, plain.coefficients, atol=1e-8)
 
 
-def test_a_resumed_training_is_the_same(tmp_path: Any) -> None:
-    for name in ("mini-batches", "average"):
-        whole, half = (
-            mtcd.train(
-                DATA,
-                MODEL,
-                "cycle",
-                with_masks(METHODS[name]),
-                mtcd.Stop(iterations=n),
-                checkpoint=tmp_path / name / case,
-            )
-            for case, n in (("whole", 80), ("half", 40))
-        )
-        assert half.final.iteration == 40
-        resumed = mtcd.train(
-            DATA,
-            MODEL,
-            "cycle",
-            with_masks(METHODS[name]),
-            mtcd.Stop(iterations=80),
-            checkpoint=tmp_path / name / "half",
-            resume=True,
-        )
-        np.testing.assert_array_equal(resumed.coefficients, whole.coefficients)
+@pytest.mark.parametrize(
+    ("masks", "name"),
+    [
+        (with_masks, "mini-batches"),
+        (with_masks, "average"),
+        (doubly, "mini-batches"),
+        (doubly, "svfl"),
+        (doubly, "svfl, mini-batches"),
+    ],
+)
+def test_a_resumed_training_is_the_same(masks: Any, name: str, tmp_path: Any) -> None:
+    def train(iterations: int, folder: str, **rest: Any) -> mtcd.Run:
+        method, stop = masks(METHODS[name]), mtcd.Stop(iterations=iterations)
+        return mtcd.train(DATA, MODEL, "cycle", method, stop, checkpoint=tmp_path / folder, **rest)
+
+    whole = train(80, "whole")
+    assert train(40, "half").final.iteration == 40
+    np.testing.assert_array_equal(train(80, "half", resume=True).coefficients, whole.coefficients)
 
 
 @pytest.mark.parametrize("name", METHODS)
