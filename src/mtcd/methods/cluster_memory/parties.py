@@ -21,7 +21,7 @@ from mtcd.protocol.token import Token
 
 SYNCS = 20
 """The most syncs whose changes are kept."""
-CHANGES = 300
+CHANGES = 1000
 """The most changes that are kept of all clusters together: the server weighs them all."""
 NOISE = 1e-11
 """Where f would fall by less than this share, rounding decides on the weights: they are all 0."""
@@ -36,8 +36,8 @@ enlarge: they are left out."""
 def syncs_kept(tokens: int) -> int:
     """The syncs whose changes are kept, with so many clusters.
 
-    >>> syncs_kept(4), syncs_kept(50)
-    (20, 6)
+    >>> syncs_kept(4), syncs_kept(100)
+    (20, 10)
     """
     return max(1, min(SYNCS, CHANGES // tokens))
 
