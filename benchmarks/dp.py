@@ -20,8 +20,8 @@ from scipy.optimize import minimize
 
 import mtcd
 from benchmarks.leak_attacks import Matrix, auc
+from mtcd.privacy.sealed.checks import FEWEST_ROWS
 from mtcd.privacy.sealed.dp.settings import PrivateTours
-from mtcd.privacy.sealed.settings import FEWEST_ROWS
 
 DELTA = 1e-5
 EPSILONS = (1.0, 3.0, 8.0)

@@ -49,6 +49,20 @@ TRAININGS = [
     EngineCase("mtcd visitors", RIDGE, {**TOKENS, "combine": "visitors"}, "cycle"),
     EngineCase("mtcd in batches", LOGISTIC, {**TOKENS, "combine": "cluster", "batch": 7}),
     EngineCase("mtcd optimal", RIDGE, {**TOKENS, "combine": "optimal"}, changes=AT_SERVER),
+    EngineCase(
+        "mtcd memory",
+        LOGISTIC,
+        {
+            "kind": "mtcd",
+            "clusters": [["c0", "c1"], ["c2", "c3"]],
+            "hops": 2,
+            "walk": "tour",
+            "stepsize": 0.01,
+            "local_updates": 5,
+            "combine": "memory",
+        },
+        changes=AT_SERVER,
+    ),
     EngineCase("svfl", MULTINOMIAL, ROUNDS),
     EngineCase("svfl in batches", RIDGE, {**ROUNDS, "batch": 6}),
     EngineCase(

@@ -18,6 +18,7 @@ import numpy as np
 from mtcd.core.version import PROTOCOL
 from mtcd.federation.delivery.frames import FORMAT, Header, encode, encode_ack, encode_envelope
 from mtcd.federation.delivery.journal import MAGIC
+from mtcd.methods.cluster_memory.slots import SUMS, WEIGHTS
 from mtcd.methods.dcpa.dcpa import Offer
 from mtcd.methods.mtcd.client import Done, Share
 from mtcd.methods.mtcd.combine.rule import SYNC_CHANGE
@@ -72,6 +73,8 @@ SLOTS = {
     THETA_0: [np.ones((2, 1), np.float32)],
     JOURNEY: Journey(2, 0.25),
     VISITED: frozenset({1, 3}),
+    WEIGHTS: np.array([0.5, -2.0, 1.0]),
+    SUMS: np.arange(6.0),
 }
 BYTES = np.arange(11, dtype=np.uint8)
 UPLOADS = np.array([5, 4], dtype="<i8")

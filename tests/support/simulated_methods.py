@@ -50,6 +50,11 @@ CASES: dict[str, tuple[Method, Glm, list[Change]]] = {
     "lone momentum": (lone_tour("momentum"), LASSO, []),
     "lone anderson": (lone_tour("anderson"), RIDGE, []),
     "optimal": (MTCD(clusters=CLUSTERS, hops=3, stepsize=0.02, combine="optimal"), RIDGE, []),
+    "memory": (
+        MTCD(clusters=CLUSTERS, hops=4, stepsize=0.02, walk="tour", combine="memory"),
+        RIDGE,
+        [],
+    ),
     "optimal, crossing": (MTCD(tokens=3, hops=3, stepsize=0.02, combine="optimal"), RIDGE, []),
     "dcpa B": (DCPA(stepsize=0.05), RIDGE, []),
     "dcpa A": (DCPA(stepsize=0.05, variant="A"), LASSO, []),

@@ -64,7 +64,9 @@ class MethodSection(Alternatives):
     """how copies are combined at a sync. `average`: 1/Γ each, tokens may cross; `cluster`: a token
     per cluster;
     `visitors`: over the tokens that came by (ours); `optimal`: the server finds the weights with
-    which f is least (ours; see [when to prefer it](beyond.md#optimal-sync))"""
+    which f is least (ours; see [when to prefer it](beyond.md#optimal-sync)); `memory`: a token per
+    cluster, a weight for each cluster and each of the last 20 syncs (ours; `walk: tour`, see
+    [beyond.md](beyond.md#a-weight-for-each-cluster-with-memory))"""
     walk: str = "lazy"
     """where a token goes next. `lazy`: uniform over the neighbours and the client itself (the
     paper's). Ours:

@@ -11,10 +11,14 @@ import pytest
 import mtcd
 from live import make_bundles, own_table_of
 from mtcd.core.errors import MtcdError
+from mtcd.federation.listening import runs_already, why_not_listening
 from mtcd.federation.names import parse_address
 from mtcd.federation.node import link
+from mtcd.federation.node.context import NodeContext
+from mtcd.federation.node.log import Log
 from mtcd.federation.node.node import Node
 from mtcd.federation.participant.kinds import participant_of
+from mtcd.federation.preflight import FAILED, listening_findings
 
 
 @pytest.fixture
@@ -48,3 +52,22 @@ def test_it_waits_for_the_process_that_it_replaces(
     start, other = party
     Timer(1.0, other.close).start()
     start().close()
+
+
+def test_a_second_process_of_a_party_is_told_from_another_program_at_its_port(
+    tmp_path: Path,
+) -> None:
+    bundle = make_bundles(tmp_path, ("a", "b", "c", "d"))["b"]
+    place = parse_address(bundle.config.address or "")
+    assert why_not_listening(place) is None
+    with socket.create_server((place.host, place.port)):
+        assert why_not_listening(place) == "Address already in use"
+        assert not runs_already(bundle)
+    context = NodeContext(bundle, Log("b", None))
+    try:
+        assert runs_already(bundle)
+        (found,) = listening_findings(bundle)
+    finally:
+        context.close()
+    assert found.level == FAILED
+    assert "Another process of this party" in found.sentence

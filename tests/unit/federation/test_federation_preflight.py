@@ -21,12 +21,9 @@ from mtcd.core.errors import DataError
 from mtcd.federation import preflight as checks
 from mtcd.federation.administrator import init_federation
 from mtcd.federation.credentials.bundle import Bundle, read_bundle
-from mtcd.federation.listening import runs_already, why_not_listening
 from mtcd.federation.names import parse_address
 from mtcd.federation.node import opening
-from mtcd.federation.node.context import NodeContext
 from mtcd.federation.node.link import IncomingRequest
-from mtcd.federation.node.log import Log
 from mtcd.federation.node.refusal import Refusal, UnableError
 from mtcd.federation.node.rpc import Rpc
 from mtcd.federation.preflight import (
@@ -278,26 +275,6 @@ def test_the_check_names_an_address_for_metrics_that_cannot_be_used(
     failed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("failed")]
     assert len(failed) == 1
     assert where in failed[0]
-
-
-def test_a_second_process_of_a_party_is_told_from_another_program_at_its_port(
-    tmp_path: Path,
-) -> None:
-    bundles = bundles_of(tmp_path)
-    bundle = bundles["b"]
-    place = parse_address(bundle.config.address or "")
-    assert why_not_listening(place) is None
-    with socket.create_server((place.host, place.port)):
-        assert why_not_listening(place) == "Address already in use"
-        assert not runs_already(bundle)
-    context = NodeContext(bundle, Log("b", None))
-    try:
-        assert runs_already(bundle)
-        (found,) = checks.listening_findings(bundle)
-    finally:
-        context.close()
-    assert found.level == FAILED
-    assert "Another process of this party" in found.sentence
 
 
 # Whole federations: one cannot take part, and all end

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bundles_on_disk import found
+from bundles_on_disk import EVERYBODY, called, found
 from mtcd.federation.administrator import renew, revoke
 from mtcd.federation.connections.wire import REQUEST, frame_head
 from mtcd.federation.credentials.authority import Authority
@@ -339,6 +339,21 @@ def test_a_new_connection_of_a_peer_takes_the_place_of_the_old_one(
             new.send(REQUEST, "x", 1, b"new")
             assert until(lambda: a.heard == [("b", "x", b"new")])
     assert a.seen[:3] == [("b", True), ("b", False), ("b", True)]
+
+
+def test_a_peer_that_is_called_and_connected_opens_no_second_connection(
+    bundles: Path, opened: Open
+) -> None:
+    caller, peer = next((name, peer) for name in EVERYBODY[:4] for peer in called(bundles, name))
+    one = opened(caller)
+    opened(peer)
+    assert until(lambda: peer in one.link.up)
+    with ByHand(address(bundles, caller), bundles / peer) as second:
+        second.say(peer, caller)
+        assert second.is_cut_off()
+    assert until(lambda: one.refused == {"name": 1})
+    assert peer in one.link.up
+    assert (peer, False) not in one.seen
 
 
 def test_members_connect_over_ipv6(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_of_linear_models(name: str) -> None:
     limits = bounds.limits
     if "tour" in bounds.slots:
         # with every snapshot, twice, and a survey
-        assert limits["products"] == 2 * limits["snapshots"] + 1 + 5
+        assert limits["products"] == 2 * limits["snapshots"] + 1 + 6
     elif seen.tokens:
         assert limits.get("products", 0) == seen.most("products")
         assert seen.slots == bounds.slots

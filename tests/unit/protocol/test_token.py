@@ -208,7 +208,7 @@ def refused(carried: Payload, bounds: Bounds) -> str | None:
         (Instruction(4, (0.5, 0.25, 0.25), keep=3), 0, 3),
         (Instruction(4, (0.5, 0.5), keep=3, starts=True), 7, 9),
         (Instruction(4, (0.5, 0.5), keep=0, starts=True, stepsize=0.5), 1, 4),
-        (Instruction(4, keep=3, starts=True, survey=True), 12, 12),
+        (Instruction(4, keep=3, starts=True, survey=True), 13, 13),
         (Instruction(4, keep=3, survey=True), 0, 0),
         (Instruction(4, stepsize=0.5), 0, 1),
     ],
@@ -216,7 +216,7 @@ def refused(carried: Payload, bounds: Bounds) -> str | None:
 def test_numbers_that_a_token_carries_for_an_instruction(
     instruction: Instruction, products: int, floats: int
 ) -> None:
-    """With ``starts``, two products with each snapshot and one more; a survey has five numbers."""
+    """With ``starts``, two products with each snapshot and one more; a survey has six numbers."""
     assert (instruction.products, instruction.floats) == (products, floats - products)
     carrying = token()
     instruct(carrying, instruction)

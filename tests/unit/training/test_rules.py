@@ -2,12 +2,15 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import mtcd
+from mtcd.core.errors import ConfigError
 from mtcd.protocol.token import Token
+from mtcd.training.columns import MOST_MEASURED, has_begun
 from mtcd.training.plateau import WINDOWS, Plateau, PlateauRule, Windows
 from mtcd.training.rules import Gap, Kept, Limit, TrainingFacts
 
@@ -86,3 +89,30 @@ def test_a_value_is_asked_for_at_the_end_of_a_window_only() -> None:
     assert asked == ["objective", "objective"]
     assert rule.next_check(20) == 30
     assert rule.extension is WINDOWS
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"patience": 0}, r"stop\.plateau\.patience"),
+        ({"patience": 2.5}, r"stop\.plateau\.patience"),
+        ({"min_improvement": -0.1}, r"stop\.plateau\.min_improvement"),
+        ({"min_improvement": float("nan")}, r"stop\.plateau\.min_improvement"),
+    ],
+)
+def test_a_plateau_that_means_nothing_is_refused(settings: dict[str, float], words: str) -> None:
+    Plateau(patience=1, min_improvement=0.0)
+    with pytest.raises(ConfigError, match=words):
+        Plateau(**settings)  # type: ignore[arg-type]
+
+
+def test_a_training_of_trees_has_begun_when_the_model_changes_or_gains_are_known() -> None:
+    first = SimpleNamespace(iteration=0, objective=1.0)
+    for iteration, objective, begun in (
+        (1, 1.0, False),
+        (1, 0.9, True),
+        (MOST_MEASURED - 1, 1.0, False),
+        (MOST_MEASURED, 1.0, True),
+    ):
+        row = SimpleNamespace(iteration=iteration, objective=objective)
+        assert has_begun(first, row) is begun  # type: ignore[arg-type]

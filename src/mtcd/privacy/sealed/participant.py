@@ -30,8 +30,10 @@ from mtcd.models.glm.party.problem import OwnPart, own_part, server_problem, wit
 from mtcd.models.losses import Labels
 from mtcd.privacy.sealed.bfv.cipher import SecretKey, find
 from mtcd.privacy.sealed.bfv.parameters import Parameters
+from mtcd.privacy.sealed.conditions import SpendingAccount
 from mtcd.privacy.sealed.holder import LoneHolder, SealedServer
-from mtcd.privacy.sealed.settings import SealedSizes, SealedTours, SpendingAccount, start_bound
+from mtcd.privacy.sealed.settings import SealedTours
+from mtcd.privacy.sealed.sizes import SealedSizes, start_bound
 from mtcd.protocol.party import Parties
 
 KEY_FILE = "sealed.key"
@@ -61,8 +63,8 @@ class SealedParticipant(LinearParticipant):
         # The block must have a problem, but no label is known here yet.
         part = self._part(without_classes(self.config), rows, ())
         block, free = part.problem.blocks[part.number], part.problem.penalties[part.number].free
-        self.tours.check_width(block.shape[1], len(rows), self.config.name)
-        self.tours.check_block(block, self.config.name, free)
+        self.tours.checks.width(block.shape[1], len(rows), self.config.name)
+        self.tours.checks.block(block, self.config.name, free)
         return columns_to_bytes(block.shape[1])
 
     def resolve(
@@ -70,10 +72,10 @@ class SealedParticipant(LinearParticipant):
     ) -> tuple[dict[str, Any], bytes]:
         """The settings with sizes; no labels."""
         problem = own_part(self.config, self.own, rows, self.held_labels(rows)).problem
-        self.tours.check_problem(problem)
+        self.tours.checks.problem(problem)
         parties, start = self.config.parties, start_bound(problem)
         columns = [columns_from_bytes(name, facts[name]) for name in parties]
-        self.tours.check_sizes(columns, problem.samples, parties)
+        self.tours.checks.sizes(columns, problem.samples, parties)
         notes = list(self.tours.notes(self.config.network))
         # A step size is part of the settings of all methods; sealed tours have none, and 1 stands
         # for it.
@@ -128,7 +130,7 @@ class SealedParticipant(LinearParticipant):
             finished = reliable.ended.hop
 
         # Which tours count depends on the mode: with noise, those that were begun.
-        tours = self.tours.ended_tours(begun, finished)
+        tours = self.tours.conditions.ended_tours(begun, finished)
         known: list[tuple[int, float]] = []
         if self.key_holder is not None:
             known = self.key_holder.holding.objectives()
@@ -141,7 +143,7 @@ class SealedParticipant(LinearParticipant):
             return
 
         number = self.config.parties.index(self.config.name)
-        self.account = self.tours.party_account(
+        self.account = self.tours.conditions.party_account(
             self.config.network, number, self.own.path, self.bundle.folder
         )
         if self.account is not None:

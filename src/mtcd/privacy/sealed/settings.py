@@ -3,18 +3,13 @@ in sealed mode."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import networkx as nx
-import numpy as np
 
-from mtcd.core.arrays import Array
-from mtcd.core.errors import ConfigError, DataError
-from mtcd.data.sparse import is_sparse
+from mtcd.core.errors import ConfigError
 from mtcd.methods.messages import Messages
 from mtcd.methods.method import Method, check_connected
 from mtcd.methods.mtcd.roaming import Roaming, plan_roaming
@@ -22,6 +17,7 @@ from mtcd.methods.prices import Prices
 from mtcd.models.glm.model import LinearProblem
 from mtcd.network.topology import Network
 from mtcd.privacy.sealed.bfv.cipher import SchemeName
+from mtcd.privacy.sealed.checks import SealedChecks
 from mtcd.privacy.sealed.client import LabelHolder, SealedClient
 from mtcd.privacy.sealed.conditions import SealedConditions
 from mtcd.privacy.sealed.holder import LoneHolder, SealedServer
@@ -30,23 +26,13 @@ from mtcd.privacy.sealed.payloads import (
     NextTour,
 )
 from mtcd.privacy.sealed.plan import MakeKey, SealedPlan, beside
+from mtcd.privacy.sealed.sizes import SealedSizes, sizes_of
 from mtcd.protocol.ledger.costs import Costs, Sizes
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import MONITOR, Client, Message, OnDemand, Parties, Party, Progress
 from mtcd.theory.stepsize import Smoothness, StepsizeRules
 
-FEWEST_ROWS = 10
 DEPTH = 20
-
-
-class SpendingAccount(Protocol):
-    """Where a party of a federation enters what a run spends."""
-
-    def begin(self, run: str, tours: int | None, place: str) -> None:
-        """Enter a run before anything is released; ``tours``: the most that it may take."""
-
-    def end(self, run: str, tours: int) -> str:
-        """Enter how many tours a run has begun; returns a note for its owner."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +98,11 @@ class SealedTours(Method):
         """The cap on tours."""
         return SealedConditions(self)
 
+    @property
+    def checks(self) -> SealedChecks:
+        """What would tell labels or columns, and is refused."""
+        return SealedChecks(self)
+
     def check(self, network: Network, problem: Problem | None = None) -> None:
         check_connected(network, "privacy.mode: sealed")
         # A single party is trained in the open.
@@ -124,80 +115,7 @@ class SealedTours(Method):
                 "privacy.mode: sealed is not for networks that change (network.changes)."
             )
         if problem is not None:
-            self.check_problem(problem)
-
-    def check_problem(self, problem: Problem) -> None:
-        """Reject a problem whose gradients cannot be computed on ciphertexts, or would tell
-        labels."""
-        if not isinstance(problem, LinearProblem):
-            raise ConfigError("privacy.mode: sealed is for linear models only.")
-        if problem.loss.sample_weights is not None:
-            raise ConfigError(
-                "privacy.mode: sealed takes no weights of samples or classes: leave them out."
-            )
-        # a(z) - y z: the label holder subtracts y by itself, so that labels never meet g of others.
-        if not problem.loss.separable or problem.outputs != 1:
-            raise ConfigError(
-                "privacy.mode: sealed needs a loss of the form a(z) - y z with one number per "
-                "sample: ridge, linear or logistic."
-            )
-        if problem.nonsmooth:
-            raise ConfigError("privacy.mode: sealed needs a smooth penalty: set model.l1 to 0.")
-        for k, X in enumerate(problem.blocks):
-            self.check_block(X, f"client {k}", problem.penalties[k].free)
-
-    def check_resolution(self, plan: SealedPlan, X: Any, party: str) -> None:
-        """Refuse a column of which rounding to integers would leave too little."""
-        dense = _dense(X)
-        plan.scales(plan.parameters()).check_resolution(dense, party)
-
-    def check_block(self, X: Any, party: str, free: int = 0) -> None:
-        """Refuse a block whose gradients would tell labels; the last ``free`` columns are of the
-        intercept."""
-        check_columns(X, party, free)
-
-    def check_sizes(self, columns: Sequence[int], samples: int, parties: Sequence[str]) -> None:
-        """Refuse numbers of columns from which labels, or a whole column, could be read.
-
-        Parameters
-        ----------
-        columns : sequence of int
-            The d_k of all parties, as they have declared them.
-        samples : int
-            The number of training samples.
-        parties : sequence of str
-            The names of the parties, for errors.
-
-        Raises
-        ------
-        ConfigError
-            With the name of the party, and of the setting that allows it.
-        """
-        for d, party in zip(columns, parties, strict=True):
-            self.check_width(d, samples, party)
-
-        # A single column is known up to a factor once its product with a known vector is.
-        alone = [party for k, party in enumerate(parties) if k != self.holder and columns[k] == 1]
-        if alone and not self.server and not self.accept_revealed_columns:
-            raise ConfigError(
-                f"privacy.mode: sealed: {alone[0]} has one column, and a single tour without a "
-                "server reveals it to the label holder, up to a factor. Use method.kind: mtcd, "
-                "whose server keeps the key; or, if the label holder may know that column, set "
-                "privacy.accept_revealed_columns: true."
-            )
-
-    def check_width(self, columns: int, samples: int, party: str) -> None:
-        """Refuse a party with half as many columns as there are samples, or more."""
-        # d equations for N labels of two values: about half are enough to solve them.
-        if 2 * columns < samples or self.accept_revealed_labels:
-            return
-        raise ConfigError(
-            f"privacy.mode: sealed: {party} has {columns} columns (with that of the intercept) for "
-            f"{samples} training samples. With half as many columns as samples, or more, a party "
-            "reads labels from its own gradients (the label holder: the others' scores), whatever "
-            "the encryption. Use fewer columns or more samples; or, if that party may know them, "
-            "set privacy.accept_revealed_labels: true."
-        )
+            self.checks.problem(problem)
 
     def notes(self, network: Network) -> tuple[str, ...]:
         cap = "A training ends after at most half as many tours as"
@@ -210,28 +128,6 @@ class SealedTours(Method):
             "Sealed without a server: the label holder keeps the key and learns the others' "
             f"scores. {cap} the smallest other party has columns.",
         )
-
-    def party_account(
-        self, network: Network, number: int, table: Path, bundle: Path
-    ) -> SpendingAccount | None:
-        """What a party of a federation enters beside its table; None if nothing is counted.
-
-        Parameters
-        ----------
-        network : Network
-            The network of all parties.
-        number : int
-            The party, by number.
-        table : Path
-            Its table.
-        bundle : Path
-            A folder to use where that of the table cannot be written.
-        """
-        return None
-
-    def ended_tours(self, begun: int, finished: int) -> int:
-        """The tours that the notes at the end of a run in a federation are about: finished ones."""
-        return finished
 
     def most_tours(self, columns: Sequence[int]) -> int:
         """The cap on tours, of parties with so many columns each.
@@ -290,10 +186,6 @@ class SealedTours(Method):
         """The hops of a tour."""
         return self._roaming(network, seed)[1]
 
-    def sizes_of(self, problem: LinearProblem) -> SealedSizes:
-        """What parties must know of each other's parts, from a problem that has them all."""
-        return SealedSizes(columns_of(problem), start_bound(problem))
-
     def parties(
         self,
         problem: Problem,
@@ -306,14 +198,14 @@ class SealedTours(Method):
         makes the key."""
         self.check(network, problem)
         assert isinstance(problem, LinearProblem)
-        sizes = agreed or self.known or self.sizes_of(problem)
+        sizes = agreed or self.known or sizes_of(problem)
         # Also with sizes that were agreed: the label holder sent them, and is not trusted to check.
-        self.check_sizes(sizes.columns, problem.samples, network.clients)
+        self.checks.sizes(sizes.columns, problem.samples, network.clients)
         plan = self.plan(problem, network, seed, sizes)
         plan.parameters()  # refuses sizes for which there is no cipher
         for k, X in enumerate(problem.blocks):
             if X.shape[1]:  # in a federation, only the own block is known here
-                self.check_resolution(plan, X, network.clients[k])
+                self.checks.resolution(plan, X, network.clients[k])
 
         def client(k: int) -> SealedClient:
             block = plan.block(problem.blocks[k], problem.penalties[k])
@@ -335,7 +227,7 @@ class SealedTours(Method):
         self, problem: LinearProblem, network: Network, seed: int, agreed: SealedSizes | None
     ) -> SealedPlan:
         """What all parties know."""
-        sizes = agreed or self.known or self.sizes_of(problem)
+        sizes = agreed or self.known or sizes_of(problem)
         roaming, length = self._roaming(network, seed)
         return SealedPlan(
             network=network,
@@ -360,28 +252,6 @@ def _ways(network: Network, holder: int) -> dict[int, list[int]]:
     return ways
 
 
-@dataclass(frozen=True)
-class SealedSizes:
-    """The number of columns d_k of every client, and a bound of f(0)."""
-
-    columns: tuple[int, ...]
-    start: float
-
-
-def columns_of(problem: LinearProblem) -> tuple[int, ...]:
-    """d_k of all clients."""
-    return tuple(X.shape[1] for X in problem.blocks)
-
-
-def start_bound(problem: LinearProblem) -> float:
-    """The least power of two above f(0): clients need no more of it for their scales."""
-    value = problem.read_off(np.zeros(problem.samples), 0.0)
-    # f(0) may be 0 where all labels are.
-    if value <= 0:
-        return 1.0
-    return 2.0 ** math.ceil(math.log2(value))
-
-
 def gathered(clients: Sequence[Client], server: Party | None) -> list[Any]:
     """theta at the end of the last tour, which the clients hold when they are told the weights of
     the mix."""
@@ -392,31 +262,3 @@ def gathered(clients: Sequence[Client], server: Party | None) -> list[Any]:
         if isinstance(client, SealedClient):
             found.append(client.block.preview(tour, weights))
     return found
-
-
-def check_columns(X: Any, party: str, free: int = 0) -> None:
-    """Reject a column that singles out fewer than ten rows: its gradients would tell their labels.
-
-    A column singles out the rows in which it does not have its most frequent value; a constant one
-    singles out none.
-    """
-    dense = _dense(X)
-    # The intercept's column is constant.
-    for j in range(dense.shape[1] - free):
-        apart = _singled_out(dense[:, j])
-        if 0 < apart < FEWEST_ROWS:
-            raise DataError(
-                f"Column {j + 1} of {party} differs from its usual value in {apart} rows only: in "
-                "a sealed training its gradient would tell the labels of these rows. Leave out "
-                f"columns with fewer than {FEWEST_ROWS} such rows."
-            )
-
-
-def _dense(X: Any) -> Array:
-    if is_sparse(X):
-        X = X.toarray()
-    return np.asarray(X, float)
-
-
-def _singled_out(column: Array) -> int:
-    return len(column) - int(np.unique(column, return_counts=True)[1].max())

@@ -15,7 +15,7 @@ from mtcd.federation.node.ending import Watched
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.operator import _Asking
-from mtcd.federation.node.overview import _gap, in_words, is_dead, summarise
+from mtcd.federation.node.overview import _gap, _seen_by_others, in_words, is_dead, summarise
 from mtcd.federation.psi_process import AlignmentProgress
 from mtcd.protocol.ledger.ledger import Ledger
 from waiting import PATIENCE
@@ -327,3 +327,9 @@ def test_the_operator_waits_for_those_who_accept_a_connection(
     asking.link = SimpleNamespace(reached={} if reached is None else {"a": reached})
     asking._judge("a")
     assert asking.until == {"a": until}
+
+
+def test_those_who_are_connected_are_named_in_order() -> None:
+    answers = {name: {"connected": ["z"]} for name in ("c", "a", "d", "b")}
+    answers["d"] = {"connected": []}
+    assert _seen_by_others("z", {**answers, "e": None}, {}) == {"linked": ["a", "b", "c"]}

@@ -7,11 +7,11 @@ import pytest
 
 pytest.importorskip("cryptography")
 
-from mtcd.core.errors import WireError
+from mtcd.core.errors import DataError, WireError
 from mtcd.federation.connections.wire import ANSWER, REQUEST
 from mtcd.federation.node.counters import Counters
-from mtcd.federation.node.link import NO_ANSWER, IncomingRequest, Link
-from mtcd.federation.node.rpc import _head, _read_head
+from mtcd.federation.node.link import NO, NO_ANSWER, IncomingRequest, Link
+from mtcd.federation.node.rpc import Rpc, _head, _read_head
 
 LONGEST = 100
 
@@ -119,3 +119,16 @@ def test_a_relayed_request_has_at_most_two_hops_left_for_each_member() -> None:
         _read_head(b"\n" + _head("c", 1, ["a"]), members)
     with pytest.raises(WireError, match="not that of a relayed request"):
         _read_head(_head("c", 1, ["a"])[:-1], members)
+
+
+def test_others_are_told_no_values_of_a_table() -> None:
+    rpc: Any = object.__new__(Rpc)
+    noted: list[str] = []
+    rpc.note_refused = lambda sender, kind, error: noted.append(str(error))
+    replies: list[bytes] = []
+    whole = DataError("Row 7 has 'Jane'.", shared="A row has a text.")
+    for error in (whole, DataError("A column is missing."), WireError("sizes", "are wrong")):
+        rpc.refuse(IncomingRequest("b", "x", b"", replies.append), "x", error)
+    assert noted[0] == "Row 7 has 'Jane'."
+    assert replies[:2] == [NO + b"A row has a text.", NO + b"A column is missing."]
+    assert replies[2].startswith(NO)

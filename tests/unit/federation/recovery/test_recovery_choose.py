@@ -37,6 +37,10 @@ DATA = make_data(MODEL, 8, [2, 2, 1, 1], seed=1)
         (SVFL(stepsize=0.01), [Wait, RoundServer]),
         (MTCD(tokens=2, stepsize=0.01, combine="optimal"), [Wait, Wait]),
         (STCD(stepsize=0.01, walk="tour", acceleration="momentum"), [Wait]),
+        (
+            MTCD(2, 4, stepsize=0.01, clusters="auto", walk="tour", combine="memory"),
+            [Wait, Wait],
+        ),
         (DCPA(stepsize=0.01), [InStep]),
         (DCPA(stepsize=0.01, variant="A"), [InStep]),
         (TreeCG(), [InStep]),

@@ -13,9 +13,10 @@ import mtcd
 from mtcd.config.privacy_schema import PrivacySection
 from mtcd.core.errors import ConfigError, DataError, WireError
 from mtcd.methods.privacy_modes import with_privacy
-from mtcd.privacy.sealed.cap import cap_note, estimated_gap, largest_gap
+from mtcd.privacy.sealed.cap import _spacings, cap_note, estimated_gap, largest_gap
 from mtcd.privacy.sealed.payloads import SealedRequest, as_block
-from mtcd.privacy.sealed.settings import SealedSizes, SealedTours
+from mtcd.privacy.sealed.settings import SealedTours
+from mtcd.privacy.sealed.sizes import SealedSizes
 from mtcd.protocol.party import SERVER, Message
 
 MODEL = mtcd.Glm("logistic", l2=1.0)
@@ -248,3 +249,22 @@ def test_skewed_rare_and_constant_columns_and_an_outlier_that_leaves_room_are_fi
         data, mtcd.Glm("logistic", l2=1.0, intercept=True), "path", CLEAR, mtcd.Stop(iterations=1)
     )
     assert run.final.iteration == 1
+
+
+@pytest.mark.parametrize(
+    ("tours", "spacings"),
+    [
+        ([], []),
+        ([3], []),
+        ([0, 1, 2], [1]),  # none in the second half: the shortest
+        (range(9), [1, 2]),
+        (range(8), [1]),
+        (range(50), [1, 2, 3, 4, 5]),
+        ([0, 10, 20, 40, 60, 80], [20]),
+        ([0, 30, 60], [30]),
+    ],
+)
+def test_gains_of_tours_are_compared_over_the_second_half(
+    tours: list[int], spacings: list[int]
+) -> None:
+    assert _spacings(dict.fromkeys(tours, 1.0)) == spacings

@@ -18,10 +18,12 @@ from mtcd.methods.messages import reads_objective
 from mtcd.models.glm.model import LinearProblem
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network
+from mtcd.privacy.sealed.checks import check_columns
 from mtcd.privacy.sealed.dp.mode import private_tours
 from mtcd.privacy.sealed.mode import sealed_tours
 from mtcd.privacy.sealed.plan import SealedPlan
-from mtcd.privacy.sealed.settings import SealedSizes, SealedTours, check_columns, start_bound
+from mtcd.privacy.sealed.settings import SealedTours
+from mtcd.privacy.sealed.sizes import SealedSizes, sizes_of, start_bound
 from mtcd.protocol.party import SERVER
 from problems import make_data
 
@@ -171,7 +173,7 @@ def test_with_a_server_tours_are_half_of_all_columns(columns: tuple[int, ...], t
 
 
 def test_the_columns_of_the_label_holder_do_not_count() -> None:
-    assert ALONE.sizes_of(problem_of()) == SealedSizes((3, 7, 5), 32.0)
+    assert sizes_of(problem_of()) == SealedSizes((3, 7, 5), 32.0)
     assert [
         replace(ALONE, holder=k).conditions.most_iterations(problem_of()) for k in range(3)
     ] == [2, 1, 1]
@@ -196,7 +198,7 @@ def test_what_is_no_linear_problem_has_no_limit_of_tours_and_is_refused() -> Non
     other: Any = object()
     assert ALONE.conditions.most_iterations(other) is None
     with pytest.raises(ConfigError, match="linear models only"):
-        CLEAR.check_problem(other)
+        CLEAR.checks.problem(other)
     with pytest.raises(ConfigError, match="needs a walk that is a tour"):
         replace(CLEAR, walk="metropolis").plan(problem_of(), network_of(), 0, None)
 

@@ -19,7 +19,7 @@ from mtcd.privacy.sealed.participant import (
     sizes_from,
 )
 from mtcd.privacy.sealed.payloads import SealedEnd, SealedKeys, SealedToken, as_block
-from mtcd.privacy.sealed.settings import SealedSizes
+from mtcd.privacy.sealed.sizes import SealedSizes
 from mtcd.protocol.party import SERVER, Message, Parties, Progress
 
 

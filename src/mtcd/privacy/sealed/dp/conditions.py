@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mtcd.methods.conditions import Account
 from mtcd.network.topology import Network
 from mtcd.privacy.sealed.conditions import SealedConditions
-from mtcd.privacy.sealed.dp.account import TableAccounts
+from mtcd.privacy.sealed.dp.account import PartyAccount, TableAccounts
 from mtcd.protocol.model import Problem
 
 if TYPE_CHECKING:
@@ -57,3 +57,11 @@ class PrivateConditions(SealedConditions):
         """What was spent; ``iterations``: also one that was begun, in which some parties have their
         gradients."""
         return (self._private.spent_note(network, iterations),)
+
+    def party_account(
+        self, network: Network, number: int, table: Path, bundle: Path
+    ) -> PartyAccount:
+        return PartyAccount(self._private, network, number, table, bundle)
+
+    def ended_tours(self, begun: int, finished: int) -> int:
+        return begun  # some parties have their gradients of the tour that is under way

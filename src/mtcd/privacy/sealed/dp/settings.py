@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,15 +12,39 @@ from mtcd.core.errors import ConfigError
 from mtcd.models.glm.model import LinearProblem
 from mtcd.models.losses.logistic import Logistic
 from mtcd.network.topology import Network
-from mtcd.privacy.sealed.dp.account import PartyAccount
+from mtcd.privacy.sealed.checks import SealedChecks
 from mtcd.privacy.sealed.dp.budget import Budget, plan_budget
 from mtcd.privacy.sealed.dp.conditions import PrivateConditions
 from mtcd.privacy.sealed.dp.noise import Secret, insecure_secret
 from mtcd.privacy.sealed.dp.plan import PrivatePlan
 from mtcd.privacy.sealed.plan import SealedPlan
-from mtcd.privacy.sealed.settings import SealedSizes, SealedTours
+from mtcd.privacy.sealed.settings import SealedTours
+from mtcd.privacy.sealed.sizes import SealedSizes
 from mtcd.privacy.settings import DP
 from mtcd.protocol.model import Problem
+
+
+class PrivateChecks(SealedChecks):
+    """The checks that are left where gradients have noise."""
+
+    def problem(self, problem: Problem) -> None:
+        super().problem(problem)
+        assert isinstance(problem, LinearProblem)
+        if not isinstance(problem.loss, Logistic):
+            raise ConfigError(
+                "privacy.dp is for model.kind: logistic, whose derivative is at most 1: with an "
+                "unbounded one, as of ridge, a row could change the gradients by any amount."
+            )
+
+    def block(self, X: Any, party: str, free: int = 0) -> None:
+        """Refuse nothing: noise hides every row, and what is refused for one row would tell it."""
+
+    def resolution(self, plan: SealedPlan, X: Any, party: str) -> None:
+        """Refuse nothing: rows are clipped, and what is refused for one row would tell it."""
+
+    def width(self, columns: int, samples: int, party: str) -> None:
+        """Refuse nothing: gradients have noise, so that labels cannot be read from them, however
+        many they are."""
 
 
 @dataclass(frozen=True)
@@ -49,26 +72,7 @@ class PrivateTours(SealedTours):
         super().check(network)
         self.dp.check_parties(network.clients)
         if problem is not None:
-            self.check_problem(problem)
-
-    def check_problem(self, problem: Problem) -> None:
-        super().check_problem(problem)
-        assert isinstance(problem, LinearProblem)
-        if not isinstance(problem.loss, Logistic):
-            raise ConfigError(
-                "privacy.dp is for model.kind: logistic, whose derivative is at most 1: with an "
-                "unbounded one, as of ridge, a row could change the gradients by any amount."
-            )
-
-    def check_block(self, X: Any, party: str, free: int = 0) -> None:
-        """Refuse nothing: noise hides every row, and what is refused for one row would tell it."""
-
-    def check_resolution(self, plan: SealedPlan, X: Any, party: str) -> None:
-        """Refuse nothing: rows are clipped, and what is refused for one row would tell it."""
-
-    def check_width(self, columns: int, samples: int, party: str) -> None:
-        """Refuse nothing: gradients have noise, so that labels cannot be read from them, however
-        many they are."""
+            self.checks.problem(problem)
 
     def budget(self, network: Network) -> Budget:
         """The noise of all parties."""
@@ -79,13 +83,10 @@ class PrivateTours(SealedTours):
         """The budget, and the account beside each table."""
         return PrivateConditions(self)
 
-    def party_account(
-        self, network: Network, number: int, table: Path, bundle: Path
-    ) -> PartyAccount:
-        return PartyAccount(self, network, number, table, bundle)
-
-    def ended_tours(self, begun: int, finished: int) -> int:
-        return begun  # some parties have their gradients of the tour that is under way
+    @property
+    def checks(self) -> PrivateChecks:
+        """Less is refused, since gradients have noise."""
+        return PrivateChecks(self)
 
     def most_tours(self, columns: Sequence[int]) -> int:
         return self.dp.tours
