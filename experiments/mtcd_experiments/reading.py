@@ -127,7 +127,7 @@ def percent(share: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class FigureReader:
-    """Reads one figure."""
+    """Reads the results of one figure, and compares its curves."""
 
     results: Results
 

@@ -47,7 +47,7 @@ class TrainingJob:
 
     @property
     def brief(self) -> str:
-        """Its short name."""
+        """Its name in few words, for the progress bar."""
         return f"{self.plan.figure} {self.plan.case} {self.plan.curve} {self.which}"
 
 

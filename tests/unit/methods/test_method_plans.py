@@ -236,7 +236,7 @@ def test_accelerated_tours_of_clusters_begin_at_their_first_client_unless_told_o
         (
             STCD(depth=3, walk="tour", acceleration="conjugate"),
             4,
-            2 * 4 + 1 + 5,
+            2 * 4 + 1 + 6,
             0,
             {"tour", "products"},
         ),
