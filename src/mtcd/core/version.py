@@ -1,7 +1,7 @@
 """The version of the library, and of what its parties tell each other, in one place."""
 
 VERSION = "0.1.0"
-PROTOCOL = 9
+PROTOCOL = 10
 """Of what parties tell each other. Count it up when a payload gets a field, or a field another
 meaning."""
 JOURNAL_FORMAT = 10

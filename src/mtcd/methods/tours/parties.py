@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mtcd.core.arrays import Array
-from mtcd.core.errors import ConfigError
+from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.methods.mtcd.features import Roles
 from mtcd.methods.mtcd.plan import Plan
 from mtcd.methods.mtcd.server import TokenClient, TokenServer, WithPenalty
@@ -185,6 +185,13 @@ class TouringClient(TokenClient):
             for place, s in enumerate(self.memory.snapshots):
                 products[place] += self.model.penalty_product(new, s)
             if instruction.survey:
+                # messages are checked on arrival; a checkpoint of a version whose surveys had
+                # other numbers would be read shifted
+                if len(products) != instruction.products:
+                    raise MtcdError(
+                        "This checkpoint was written by another version of mtcd, in the first tour "
+                        "of the training, whose statistics were others: train anew, without it."
+                    )
                 products[-SURVEYED:] += self.model.survey()
 
     def report_sync_change(self, token: Token, old: WithPenalty, new: WithPenalty) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import mtcd
+from mtcd.core.errors import MtcdError
 from mtcd.engines.local import LocalEngine
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.optimal_sync.parties import OptimalServer
@@ -393,3 +394,14 @@ def test_the_second_derivative_of_the_penalty_has_what_each_token_adds() -> None
     assert along.slope.tolist() == [1.5, -2.0]
     alone = server._along(tokens[1:])
     np.testing.assert_allclose(alone.bend, [[3.0]])
+
+
+def test_the_survey_of_another_version_is_refused() -> None:
+    """In a checkpoint from the first tour: its five numbers would be added to one place off."""
+    method = STCD(7, "auto", walk="tour", acceleration="conjugate").with_stepsize(0.01)
+    client = touring(method)
+    instruction = Instruction(1, keep=1, starts=True, stepsize=0.01, survey=True)
+    token = token_with(instruction)
+    token.put("products", products_of(token)[:-1])
+    with pytest.raises(MtcdError, match="another version of mtcd.*train anew"):
+        client.apply_instruction(token, instruction)
