@@ -26,7 +26,7 @@ from ports import reserved_ports
 from project import ROOT
 from waiting import PATIENCE, until
 
-OLD = os.environ.get("MTCD_OLD", "090e7b10062eca584831b53126bc3e1705e87ecf")
+OLD = os.environ.get("MTCD_OLD", "f995f67cd812fd825e0b1b94b2b7d63cd999b040")
 """An older commit of the same protocol and journal format. Pin a newer one when either is counted
 up."""
 NAMES = ("a", "b", "c", "d")
