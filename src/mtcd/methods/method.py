@@ -160,8 +160,8 @@ class Method(ABC):
         # Without acceleration messages are sent anew when a party is down, or come another way.
         if transport.keeps_differences and getattr(self, "acceleration", None) is None:
             raise ConfigError(
-                f"method.transport: {self.transport} is for methods with acceleration: set "
-                "transport: float32."
+                f"method.transport: {self.transport} is for methods with acceleration: "
+                "leave it out, for tokens in double precision."
             )
         if self.schedule is not None and not isinstance(self.schedule, Schedule):
             raise ConfigError(f"method.schedule must be a Schedule(...), but is {self.schedule!r}.")

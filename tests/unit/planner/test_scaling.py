@@ -123,7 +123,7 @@ def test_the_command(
         "network: {kind: cycle}\nmethod: {kind: mtcd, tokens: 2, hops: 4, local_updates: 5}\nstop: "
         "{gap: 1e-2}\n"
     )
-    command = ["plan", "c.yaml", "--budget", "1s", "--machines", "30"]
+    command = ["plan", "c.yaml", "--budget", "3s", "--machines", "30"]
     with pytest.raises(SystemExit, match="0"):
         main([*command, "--machine", "latency_ms=5", "--json"])
     said = json.loads(capsys.readouterr().out)

@@ -48,7 +48,8 @@ def test_conjugate_tours_that_gain_nothing_go_on_with_larger_steps() -> None:
     )
     spread = sum(3 * norm / square for norm, square in zip(norms, squares, strict=True))
     z = X @ change
-    survey = [30.0, 90.0, sum(squares), sum(norms), spread]
+    logs = np.log((X**2).sum(axis=0)).sum()
+    survey = [30.0, 90.0, sum(squares), sum(norms), spread, logs]
     instruction = tours.end_tour(z, 0.0, 0.0, np.array([0.0, 0.0, l2 * change @ change, *survey]))
     L = float(np.sum((X @ gradient) ** 2) / (gradient @ gradient)) + l2
     assert instruction.stepsize == pytest.approx(0.01 / L, rel=1e-6)

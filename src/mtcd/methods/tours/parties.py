@@ -105,6 +105,7 @@ class TouringClient(TokenClient):
 
     def __init__(self, number: int, model: ClientModel, plan: Plan) -> None:
         super().__init__(number, model, plan)
+        self.most_steps = model.most_steps(plan.majorises)
         self.memory = Memory()
         self.acceleration: Acceleration | None = None
         """Set at the home client, without a server."""
@@ -142,9 +143,7 @@ class TouringClient(TokenClient):
         """``times`` local updates of the copy theta_k(gamma), with the step size of the
         instruction."""
         if instruction.stepsize:
-            model = self.model
-            most = model.most_steps(self.plan.majorises)
-            Q, eta = steps_of(instruction.stepsize, model.smoothness, most)
+            Q, eta = steps_of(instruction.stepsize, self.model.smoothness, self.most_steps)
         else:
             Q, eta = self.plan.local_updates, self.plan.stepsize_at(token.t)
         self.visit(token, (times * Q, eta))

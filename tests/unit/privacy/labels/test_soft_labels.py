@@ -23,7 +23,6 @@ from mtcd.privacy.labels.soft import SoftLabels
 
 LABELS = np.random.default_rng(0).integers(0, 2, 400)
 SEEDED = SoftLabels(soft=0.125, insecure_seeded_draws=True)
-SEALED = mtcd.Privacy(mode="sealed", labels=SEEDED)
 
 
 def source(folder: Path, name: str = "table.csv") -> LabelSource:
