@@ -246,9 +246,9 @@ def _other_roams(space: Space, method: MTCD, hops: int) -> Iterator[Method]:
         tour = longest_tour(space.network, clusters)
         tours = max(1, round(hops / tour))
 
-    # the acceleration at a sync compares whole tours
+    # the acceleration at a sync compares whole tours, and so do some rules
     least = 1
-    if method.acceleration:
+    if method.acceleration or RULES[method.combine_rule].whole_tours:
         least = max(1, tour)
     for other in (hops * 2, hops // 2):
         if other >= least:

@@ -91,8 +91,9 @@ class MemoryClient(TokenClient):
         return [*self.changes, self.combined[0] - self.theta[0]]
 
     def at_sync(self, t: int, weights: Array) -> Array:
-        """theta_k at sync t, of which these are the weights of all clusters."""
-        if t == self.t:
+        """theta_k at sync t, of which these are the weights of all clusters; later if this client
+        has gone further."""
+        if t <= self.t:
             return np.asarray(self.combined[0])
         return self.combined_by(weights[self.cluster])
 

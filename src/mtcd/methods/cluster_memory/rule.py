@@ -37,6 +37,7 @@ class ClusterMemory(Combine):
     one_visitor = True
     never_raises = True
     server_chooses = True
+    whole_tours = True
     planned = frozenset({"clustered"})
 
     def weight(self, visitors: int, tokens: int) -> float:

@@ -61,6 +61,9 @@ class Combine(ABC):
     """Whether the server chooses the weights after the roam, from sums that the tokens carry, and
     sends them with the next tokens. The rule then has its own ``roles``, for linear models and the
     full batch."""
+    whole_tours = False
+    """Whether every client must be visited between two syncs: ``hops`` may not be less than the
+    longest tour of a cluster."""
     planned: ClassVar[frozenset[str]] = frozenset()
     """The tokens with which ``mtcd plan`` tries the rule: crossing, clustered, or both."""
 
