@@ -98,7 +98,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.long
 def test_tests_run_on_a_changed_copy_and_say_what_they_call(project: Path) -> None:
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""}
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT],
         cwd=project,
