@@ -47,14 +47,14 @@ def weighed(kind: str, samples: int = 40) -> VerticalData:
     return replace(make_data(Glm(kind), samples, [2, 3, 1], seed=4), weights=weights)
 
 
-def assert_as_in_one_process(data: VerticalData, found: Federated) -> None:
+def assert_as_in_one_process(data: VerticalData, found: Federated, close: float = 1e-9) -> None:
     expected = in_process(data, found.bundles["c0"])
     assert {one.status for one in found.summaries.values()} == {expected.status}
     assert {one.stepsize for one in found.summaries.values()} == {expected.stepsize}
     for client, theta in expected.parameters.items():
         block = found.blocks[client]
         mine = np.concatenate([block.theta, block.intercept[None]])[: len(theta)]
-        np.testing.assert_allclose(mine, theta, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(mine, theta, rtol=close, atol=close)
     known = [one.metrics for one in found.summaries.values() if one.metrics]
     assert known
     counted = {f"train_{name}": value for name, value in expected.evaluate(data).items()}
@@ -83,7 +83,9 @@ def test_a_federation_trains_as_one_process_does(
         "standardise": scaled,
         **METHODS[method],
     }
-    assert_as_in_one_process(data, federate(tmp_path, data, **changes))
+    # tokens cross: who comes first decides on roundings, which optimal weights enlarge
+    close = 1e-6 if method == "the server knows" else 1e-9
+    assert_as_in_one_process(data, federate(tmp_path, data, **changes), close)
 
 
 @pytest.mark.long
