@@ -19,6 +19,7 @@ NEEDED = {
     "unit/federation/node/*": "cryptography",
     "unit/federation/participant/*": "cryptography",
     "unit/models/splitnet/*": "torch",
+    "unit/models/trees/test_mixed_families.py": "torch",
 }
 collect_ignore_glob = [files for files, package in NEEDED.items() if find_spec(package) is None]
 

@@ -159,7 +159,8 @@ def test_masked_sums_train_the_same(kind: str) -> None:
     method = SVFL(1, 0.004, acceleration=kind)
     plain = trained(method, RIDGE, data, iterations=60)
     masked = trained(with_masks(method), RIDGE, data, iterations=60)
-    np.testing.assert_allclose(theta_of(masked), theta_of(plain), atol=1e-5)
+    # sums are rounded to integers, which the weights of a mix enlarge
+    np.testing.assert_allclose(theta_of(masked), theta_of(plain), atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -15,8 +15,6 @@ from mtcd.core.errors import ConfigError, DataError
 from mtcd.models.trees.families.margin_net import MarginNet
 from mtcd.models.trees.problem import AdditiveProblem
 
-pytest.importorskip("torch")
-
 FAMILIES = {
     "bank": {"kind": "trees", **SETTINGS},
     "insurer": "linear",
