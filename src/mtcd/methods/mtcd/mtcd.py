@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Literal, Self
 
 from mtcd.core.errors import ConfigError
@@ -31,10 +30,9 @@ from mtcd.methods.method import (
     resolved_stepsize,
 )
 from mtcd.methods.mtcd.checks import GRADIENT, MAJORISE, check_settings
-from mtcd.methods.mtcd.client import Done, Plan, Share
+from mtcd.methods.mtcd.client import Plan, Share
 from mtcd.methods.mtcd.combine import RULES, Combine
 from mtcd.methods.mtcd.combine.cluster import Cluster
-from mtcd.methods.mtcd.combine.rule import SYNC_CHANGE
 from mtcd.methods.mtcd.features import (
     ACCELERATIONS,
     PLAIN_ROLES,
@@ -43,6 +41,7 @@ from mtcd.methods.mtcd.features import (
     TokenFeature,
 )
 from mtcd.methods.mtcd.first_pass import Collecting, first_messages
+from mtcd.methods.mtcd.messages import TokenMessages
 from mtcd.methods.mtcd.roaming import Roaming, Start, plan_roaming, through_changes
 from mtcd.methods.mtcd.schedule import Schedule
 from mtcd.methods.mtcd.server import opening
@@ -55,13 +54,10 @@ from mtcd.network.clusters import check_clusters, find_clusters
 from mtcd.network.topology import Network
 from mtcd.network.tours import walk_through_all
 from mtcd.protocol.batches import Batches
-from mtcd.protocol.codec.limits import MOST, Bounds
 from mtcd.protocol.codec.payloads import Payload
-from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.ledger.costs import Costs, Sizes
 from mtcd.protocol.model import Problem
-from mtcd.protocol.party import OnDemand, Parties, Progress, Summed
-from mtcd.protocol.token import Token
+from mtcd.protocol.party import OnDemand, Parties, Summed
 from mtcd.protocol.transports.registry import DEFAULT, TRANSPORTS
 from mtcd.theory.stepsize import Smoothness, StepsizeRules
 
@@ -396,43 +392,6 @@ class MTCD(TokenMethod):
         return TokenMessages(self, network, seed, samples, outputs)
 
 
-@dataclass(frozen=True, eq=False)
-class TokenMessages(Messages):
-    """The messages of MTCD and STCD on one network."""
-
-    method: MTCD
-
-    @cached_property
-    def plan(self) -> Plan:
-        """The plan of the method; no message depends on the step size."""
-        method = self.method.with_stepsize(1.0)
-        return method.plan(self.samples, self.outputs, self.network, self.seed)
-
-    @property
-    def sizes(self) -> Sizes:
-        """Those of the plan."""
-        return self.plan.sizes
-
-    def declared(self, general: Bounds) -> Bounds:
-        plan = self.plan
-        # A token that returns may roam on while the server is down: its hops have no limit.
-        hops = plan.hops
-        if hops is None or plan.tokens_return:
-            hops = MOST - 1
-        bounds = replace(
-            general,
-            kinds=_payloads(plan),
-            server=plan.hops is not None,
-            tokens=plan.tokens,
-            hops=hops,
-        )
-        if plan.carries_change:
-            bounds = bounds.with_slots(SYNC_CHANGE.name)
-        for feature in plan.features:
-            bounds = bounds.with_slots(feature.extension.name, **feature.limits)
-        return plan.roles.bounds(bounds, plan)
-
-
 @METHODS.register("stcd")
 def STCD(  # noqa: N802 - reads as the method that it makes
     local_updates: int = 1,
@@ -468,8 +427,8 @@ def STCD(  # noqa: N802 - reads as the method that it makes
         Of split networks: where theta_0 is updated; the first client by default.
     first_pass : bool, default True
         Of split networks: whether the token first collects the representations of all clients.
-    transport : 'float64' or 'float32', default 'float64'
-        The form in which aggregates travel.
+    transport : 'float64', 'float32' or 'delta32', default 'float64'
+        As of :class:`MTCD`.
     local_solver : 'gradient' or 'majorise', default 'gradient'
         As of :class:`MTCD`.
 
@@ -505,12 +464,3 @@ def _requested_batch(payload: Payload) -> int | None:
     if isinstance(payload, Share):
         return payload.t
     return None
-
-
-def _payloads(plan: Plan) -> frozenset[type]:
-    """The payload classes that the parties send."""
-    if plan.hops is None:
-        return frozenset({Token})
-    if plan.tokens_return:
-        return frozenset({Token, Progress})
-    return frozenset({Token, Done, Share, Fresh, Progress})
