@@ -10,28 +10,8 @@ import networkx as nx
 import numpy as np
 
 import mtcd
+from benchmarks.anchor import Rng, autoregressive, factors, independent
 from mtcd.core.arrays import Array
-
-Rng = np.random.Generator
-
-
-def independent(rng: Rng, N: int, d: int) -> Array:
-    """Every column for itself."""
-    return rng.standard_normal((N, d))
-
-
-def autoregressive(rng: Rng, N: int, d: int) -> Array:
-    """Neighbouring columns have a correlation of 0.95."""
-    X = rng.standard_normal((N, d))
-    for j in range(1, d):
-        X[:, j] = 0.95 * X[:, j - 1] + np.sqrt(1 - 0.95**2) * X[:, j]
-    return X
-
-
-def factors(rng: Rng, N: int, d: int) -> Array:
-    """Five factors behind all columns, and some noise."""
-    common = rng.standard_normal((N, 5)) @ rng.standard_normal((5, d))
-    return common + 0.3 * rng.standard_normal((N, d))
 
 
 def scaled(rng: Rng, N: int, d: int) -> Array:
