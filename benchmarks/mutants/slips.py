@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -250,8 +251,9 @@ def wrong_seed_purpose(tree: ast.Module, source: Source, project: Project) -> Fo
         for given in node.args:
             if isinstance(given, ast.Constant) and given.value in project.purposes:
                 place = project.purposes.index(given.value)
-                other = project.purposes[place - 1]
-                yield given.lineno, (source.expression(given, repr(other)),)
+                other = json.dumps(project.purposes[place - 1])
+                # without brackets: as people write it, and as the test finds it that reads purposes
+                yield given.lineno, ((source.first(given), source.last(given), other),)
 
 
 def missing_copy(tree: ast.Module, source: Source, project: Project) -> Found:

@@ -246,8 +246,8 @@ SLIPS = {
     },
     "value on an edge": {("    if x < low:", "    if x <= low:")},
     "wrong seed purpose": {
-        ('stream(seed, "order", 1)', "stream(seed, ('start'), 1)"),
-        ('uniform(seed, "start", (), 0)', "uniform(seed, ('order'), (), 0)"),
+        ('stream(seed, "order", 1)', 'stream(seed, "start", 1)'),
+        ('uniform(seed, "start", (), 0)', 'uniform(seed, "order", (), 0)'),
     },
     "missing copy": {("    kept = deepcopy(names)", "    kept = (names)")},
 }

@@ -11,7 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mtcd.core.errors import NetworkError
 from mtcd.network import tours
+from mtcd.network.edges import network_from_edges
+from mtcd.network.repair import mended, repaired_tree
 from mtcd.network.topology import Network, make_network
 from mtcd.network.tours import (
     around_the_tree,
@@ -19,6 +22,7 @@ from mtcd.network.tours import (
     following,
     hamiltonian_cycle,
     round_trip,
+    spanning_tree,
     walk_through_all,
 )
 from mtcd.network.walks.random_tour import branch_sizes, inwards_first
@@ -229,3 +233,29 @@ def test_around_a_tree_the_first_branch_is_first_wherever_it_begins() -> None:
     tree = [[1], [0, 2, 3], [1], [1]]
     assert around_the_tree(tree, 1) == [1, 0, 1, 2, 1, 3]
     assert around_the_tree(tree, 2) == [2, 1, 3, 1, 0, 1]
+
+
+def in_two_rings() -> Network:
+    edges = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)]
+    return network_from_edges(edges, [f"c{k}" for k in range(6)])
+
+
+@pytest.mark.parametrize(
+    "find",
+    [
+        closed_walk,
+        spanning_tree,
+        lambda network, members: mended([0, 1, 2], network, members),
+        lambda network, members: repaired_tree({}, network, members),
+    ],
+    ids=["tour", "tree", "mended tour", "repaired tree"],
+)
+def test_no_way_through_clients_that_are_apart(find: Any) -> None:
+    """Two rings are a cycle for each client, and none for all."""
+    assert set(find(in_two_rings(), [0, 1, 2])) == {0, 1, 2}
+    with pytest.raises(NetworkError, match="can all be reached from each other"):
+        find(in_two_rings(), range(6))
+
+
+def test_every_party_finds_the_same_tour_in_whatever_order_it_names_the_members() -> None:
+    assert closed_walk(network_of("complete", 9), [8, 1, 3]) == [1, 3, 8]
