@@ -25,7 +25,7 @@ from mtcd.network.tours import (
     spanning_tree,
     walk_through_all,
 )
-from mtcd.network.walks.random_tour import branch_sizes, inwards_first
+from mtcd.network.walks.random_tour import RandomTourWalk, branch_sizes, inwards_first
 from mtcd.network.walks.tour import TourWalk
 from problems import networks
 
@@ -259,3 +259,30 @@ def test_no_way_through_clients_that_are_apart(find: Any) -> None:
 
 def test_every_party_finds_the_same_tour_in_whatever_order_it_names_the_members() -> None:
     assert closed_walk(network_of("complete", 9), [8, 1, 3]) == [1, 3, 8]
+
+
+def test_a_cycle_is_the_same_in_whatever_order_a_graph_gives_its_clients() -> None:
+    graph = network_of("grid", 16).graph
+    backwards = nx.Graph()
+    backwards.add_nodes_from(reversed(range(16)))
+    backwards.add_edges_from(reversed(list(graph.edges)))
+    assert hamiltonian_cycle(backwards) == hamiltonian_cycle(graph)
+
+
+def test_a_walk_goes_round_the_tour_or_the_tree_that_it_is_given() -> None:
+    everyone = network_of("complete", 4)
+    assert TourWalk(everyone, tour=[0, 2, 1, 3]).tour == [0, 2, 1, 3]
+    assert TourWalk(everyone).tour == [0, 1, 2, 3]
+    path = {0: [2], 2: [0, 1], 1: [2, 3], 3: [1]}
+    assert RandomTourWalk(everyone, tree=path).tree == path
+    assert RandomTourWalk(everyone).tree != path
+
+
+def test_random_tours_are_drawn_for_each_seed_and_token() -> None:
+    star = network_of("star", 9)
+    orders = {
+        tuple(RandomTourWalk(star, seed=seed, token=token)._order(0, 0, 0))
+        for seed in range(3)
+        for token in range(3)
+    }
+    assert len(orders) == 9
