@@ -20,6 +20,7 @@ from benchmarks.mutants.equivalent import (
     SLIPS,
     Reasons,
     code_of,
+    comparisons_of_moments,
     function_at,
     functions_of,
     read_list,
@@ -224,9 +225,10 @@ def ignored_argument(tree: ast.Module, source: Source, project: Project) -> Foun
 
 
 def value_on_edge(tree: ast.Module, source: Source, project: Project) -> Found:
-    """``<`` for ``<=`` and the other way round."""
+    """``<`` for ``<=`` and the other way round, but where a clock is read."""
+    of_moments = comparisons_of_moments(tree)
     for node in _nodes(tree):
-        if not isinstance(node, ast.Compare):
+        if not isinstance(node, ast.Compare) or node in of_moments:
             continue
 
         left = node.left
