@@ -218,3 +218,9 @@ def test_a_passage_that_another_one_made_spare_is_dropped_too() -> None:
     walk = _shortened([4, 2, 1, 3, 1, 0, 3, 0], network)
     assert len(walk) == 5
     check_tour(walk, network, range(5))
+
+
+def test_clients_join_in_the_order_of_their_numbers() -> None:
+    """Each is put where it costs fewest hops, after those before it; a set gives 8 before 1."""
+    everyone = make_network("complete", [f"c{k}" for k in range(9)])
+    assert mended([0, 2], everyone, [0, 1, 2, 8]) == [0, 8, 1, 2]
