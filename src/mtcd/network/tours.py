@@ -241,7 +241,7 @@ def round_trip(graph: nx.Graph, order: list[int]) -> list[int]:
             change -= far[before, first] + far[lasts, afters]
             j = int(change.argmin())
             if change[j] < 0:
-                trip[i : i + j + 1] = trip[i : i + j + 1][::-1].copy()
+                trip[i : i + j + 1] = trip[i : i + j + 1][::-1]
                 better = True
 
     stops = [order[i] for i in trip]
