@@ -14,8 +14,8 @@ from mtcd.data.synthetic import synthetic as synthetic
 from mtcd.data.tables import TableShare as TableShare
 from mtcd.data.tables import read_tables as read_tables
 from mtcd.data.vertical import VerticalData as VerticalData
-from mtcd.estimators.classifier import MTCDClassifier as MTCDClassifier
-from mtcd.estimators.regressor import MTCDRegressor as MTCDRegressor
+from mtcd.estimators.linear import MTCDClassifier as MTCDClassifier
+from mtcd.estimators.linear import MTCDRegressor as MTCDRegressor
 from mtcd.inspection.facts import Inspection as Inspection
 from mtcd.inspection.inspect import inspect as inspect
 from mtcd.methods.dcpa.dcpa import DCPA as DCPA

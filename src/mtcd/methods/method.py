@@ -18,7 +18,7 @@ from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
 from mtcd.network.topology import Network
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import Parties, Party
-from mtcd.protocol.transports.registry import DEFAULT, TRANSPORTS
+from mtcd.protocol.transports.transport import DEFAULT, TRANSPORTS
 from mtcd.theory.stepsize import Smoothness, StepsizeRules
 
 Stepsize = float | Literal["auto"]

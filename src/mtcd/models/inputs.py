@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from mtcd.core.arrays import Array
+from mtcd.core.arrays import Array, is_sparse, plain
 from mtcd.core.errors import DataError, warn_of_data
 from mtcd.data.frames import UNEQUAL, AnyFrame, as_frame, check_has_columns
 from mtcd.data.prepare import Preparations
 from mtcd.data.prepare.values import as_columns
-from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import VerticalData
-from mtcd.protocol.codec.tensors import plain
 
 
 def prepared_blocks(

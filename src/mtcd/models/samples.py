@@ -11,14 +11,12 @@ import numpy as np
 import scipy  # its parts are loaded when they are used
 from numpy.typing import ArrayLike, NDArray
 
-from mtcd.core.arrays import Array
+from mtcd.core.arrays import Array, is_sparse, plain
 from mtcd.core.errors import DataError
 from mtcd.data.frames import AnyFrame, as_frame, check_has_columns
 from mtcd.data.prepare import Preparations
-from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block, VerticalData
 from mtcd.models.inputs import check_unambiguous, prepared_blocks
-from mtcd.protocol.codec.tensors import plain
 
 Samples = VerticalData | Mapping[str, ArrayLike] | ArrayLike
 

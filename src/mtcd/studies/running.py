@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any
 
-from mtcd.config.unfinished import Unfinished
+from mtcd.config.one_training import Unfinished
 from mtcd.core.workers import Backend, Failed, QueueStatus, Workers, open_workers
 from mtcd.studies.grid import Point
 from mtcd.studies.work import Finished, Record, SweepJob

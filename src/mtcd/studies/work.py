@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mtcd.config.identity import identity
-from mtcd.config.one_training import train_one
+from mtcd.config.one_training import Unfinished, identity, train_one
 from mtcd.config.schema import Config
-from mtcd.config.unfinished import Unfinished
 from mtcd.core.files import write_whole
 from mtcd.protocol.ledger.ledger import LINKS
 from mtcd.training.run import Run

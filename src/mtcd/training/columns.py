@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mtcd.core.errors import ConfigError
 from mtcd.models.metrics import METRICS
-from mtcd.protocol.updates import MOST_MEASURED
+from mtcd.protocol.model import MOST_MEASURED
 from mtcd.training.history import PARTS, PLAIN, Measurement
 
 

@@ -13,7 +13,7 @@ from mtcd.network.topology import Network
 from mtcd.protocol.engine import Recipe
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Parties
-from mtcd.protocol.transports.registry import TRANSPORTS
+from mtcd.protocol.transports.transport import TRANSPORTS
 from mtcd.training.checkpoints import Checkpoints
 from mtcd.training.history import Measurement
 from mtcd.training.pace import Growing, Pace

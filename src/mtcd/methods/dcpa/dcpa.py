@@ -35,8 +35,7 @@ from mtcd.methods.prices import Prices
 from mtcd.network.spectrum import adjacency, laplacian
 from mtcd.network.topology import Network
 from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.codec.payloads import Payload, payload
-from mtcd.protocol.codec.types import Aggregate, Iteration
+from mtcd.protocol.codec.payloads import Aggregate, Iteration, Payload, payload
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import (
     MONITOR,

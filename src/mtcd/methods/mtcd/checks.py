@@ -9,7 +9,7 @@ from mtcd.core.checks import check_whole
 from mtcd.core.errors import ConfigError, did_you_mean
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.features import ACCELERATIONS
-from mtcd.protocol.transports.registry import DEFAULT, TRANSPORTS
+from mtcd.protocol.transports.transport import DEFAULT, TRANSPORTS
 
 if TYPE_CHECKING:
     from mtcd.methods.mtcd.mtcd import MTCD

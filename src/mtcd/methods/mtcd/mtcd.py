@@ -58,7 +58,7 @@ from mtcd.protocol.codec.payloads import Payload
 from mtcd.protocol.ledger.costs import Costs, Sizes
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import OnDemand, Parties, Summed
-from mtcd.protocol.transports.registry import DEFAULT, TRANSPORTS
+from mtcd.protocol.transports.transport import DEFAULT, TRANSPORTS
 from mtcd.theory.stepsize import Smoothness, StepsizeRules
 
 Clusters = Literal["auto"] | Sequence[Sequence[str | int]] | None

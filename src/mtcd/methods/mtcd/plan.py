@@ -14,8 +14,7 @@ from mtcd.methods.mtcd.roaming import Roaming
 from mtcd.methods.mtcd.schedule import Schedule, scheduled
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.fields import ClientSet, limit_of
-from mtcd.protocol.codec.payloads import Payload, payload
-from mtcd.protocol.codec.types import Iteration, TokenIndex
+from mtcd.protocol.codec.payloads import Iteration, Payload, TokenIndex, payload
 from mtcd.protocol.ledger.costs import Sizes
 from mtcd.protocol.party import MONITOR, Message
 from mtcd.protocol.token import Token

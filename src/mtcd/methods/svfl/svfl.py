@@ -25,11 +25,10 @@ from mtcd.network.changes import absences
 from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.codec.payloads import Payload, payload
-from mtcd.protocol.codec.types import Aggregate, Iteration
+from mtcd.protocol.codec.payloads import Aggregate, Iteration, Payload, payload
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.ledger.costs import Costs, Sizes
-from mtcd.protocol.model import ClientModel, Problem, Theta
+from mtcd.protocol.model import ClientModel, LocalUpdates, Problem, Theta
 from mtcd.protocol.party import (
     MONITOR,
     SERVER,
@@ -43,8 +42,7 @@ from mtcd.protocol.party import (
     Summed,
     send,
 )
-from mtcd.protocol.transports.registry import DEFAULT
-from mtcd.protocol.updates import LocalUpdates
+from mtcd.protocol.transports.transport import DEFAULT
 from mtcd.theory.stepsize import Smoothness, StepsizeRules, theorem_limit
 
 LATER = frozenset({"acceleration", "depth", "adaptive", "local_solver"})

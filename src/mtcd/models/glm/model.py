@@ -11,10 +11,9 @@ from typing import Any, Self
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
-from mtcd.core.arrays import Array
+from mtcd.core.arrays import Array, is_sparse
 from mtcd.core.checks import check_number
 from mtcd.core.errors import ConfigError
-from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block, VerticalData
 from mtcd.models.glm.client import LinearClient
 from mtcd.models.glm.evaluation import Evaluation, Parameters

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mtcd.core.arrays import Array
-from mtcd.data.sparse import is_sparse
+from mtcd.core.arrays import Array, is_sparse
 from mtcd.data.vertical import Block
 from mtcd.models.glm.top_eigenvalue import (
     certified_top,

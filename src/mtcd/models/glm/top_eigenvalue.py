@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
-from mtcd.core.arrays import Array
-from mtcd.data.sparse import is_sparse
+from mtcd.core.arrays import Array, is_sparse
 
 Product = Callable[[Array], Array]
 

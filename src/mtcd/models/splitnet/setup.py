@@ -36,7 +36,7 @@ from mtcd.protocol.model import SplitProblem, SplitStage, State, Tensor
 from mtcd.protocol.party import MONITOR, Message, Parties, Progress, Summed
 from mtcd.protocol.state import Snapshot
 from mtcd.protocol.token import Token
-from mtcd.protocol.transports.registry import DEFAULT
+from mtcd.protocol.transports.transport import DEFAULT
 
 PLACES = ("t", "hop", "previous")  # of a token
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mtcd.core.arrays import Array
-from mtcd.data.sparse import is_sparse
+from mtcd.core.arrays import Array, is_sparse
 from mtcd.data.vertical import Block
 from mtcd.models.trees.families.family import Arrays
 

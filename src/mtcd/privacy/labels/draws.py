@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from mtcd.core.errors import ConfigError, MtcdError
-from mtcd.core.locked_file import locked, replaced
+from mtcd.core.files import locked, replaced
 from mtcd.privacy.label_privacy import Labels, LabelSource
 
 SUFFIX = ".mtcd-labels.json"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mtcd
-from mtcd.config.privacy_schema import PrivacySection
+from mtcd.config.schema import PrivacySection
 from mtcd.core.errors import ConfigError, DataError, WireError
 from mtcd.methods.privacy_modes import with_privacy
 from mtcd.privacy.sealed.cap import _spacings, cap_note, estimated_gap, largest_gap

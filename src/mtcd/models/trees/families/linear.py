@@ -13,7 +13,7 @@ from mtcd.models.glm.client import LinearClient
 from mtcd.models.glm.penalty import Penalty
 from mtcd.models.trees.families.family import FAMILIES, Arrays, Family, Inputs
 from mtcd.models.trees.scaled import Scale
-from mtcd.protocol.updates import LocalUpdates
+from mtcd.protocol.model import LocalUpdates
 
 
 @FAMILIES.register("linear")

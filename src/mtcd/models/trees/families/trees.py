@@ -23,7 +23,7 @@ from mtcd.models.trees.ensemble import Ensemble, Tree
 from mtcd.models.trees.families.family import FAMILIES, Arrays, Family, Inputs, NoSmoothness
 from mtcd.models.trees.families.margins import GrowingMargins
 from mtcd.models.trees.gains import GrowthRule
-from mtcd.protocol.updates import LocalUpdates
+from mtcd.protocol.model import LocalUpdates
 
 # a gain is measured on one fifth of the samples, by a tree that is grown on the other four
 FOLDS = 5
