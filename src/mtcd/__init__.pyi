@@ -21,7 +21,7 @@ from mtcd.inspection.inspect import inspect as inspect
 from mtcd.methods.dcpa.dcpa import DCPA as DCPA
 from mtcd.methods.mtcd.mtcd import MTCD as MTCD
 from mtcd.methods.mtcd.mtcd import STCD as STCD
-from mtcd.methods.mtcd.schedule import Schedule as Schedule
+from mtcd.methods.mtcd.stepsizes import Schedule as Schedule
 from mtcd.methods.svfl.svfl import SVFL as SVFL
 from mtcd.methods.tree_cg.tree_cg import TreeCG as TreeCG
 from mtcd.models.glm.model import Glm as Glm

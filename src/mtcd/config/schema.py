@@ -32,8 +32,7 @@ from mtcd.config.stop_schema import PlateauSection, StopSection
 from mtcd.core.errors import ConfigError
 from mtcd.core.own_code import is_own
 from mtcd.network.topology import DRAWN
-from mtcd.privacy.label_privacy import LabelPrivacy
-from mtcd.privacy.settings import DP, Privacy
+from mtcd.privacy.settings import DP, LabelPrivacy, Privacy
 
 
 class CostsSection(Section):

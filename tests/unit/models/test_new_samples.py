@@ -9,8 +9,8 @@ import pytest
 
 import mtcd
 from mtcd.core.errors import DataError
-from mtcd.models.inputs import check_unambiguous, prepared_blocks
 from mtcd.models.predicted import predicted_columns
+from mtcd.models.samples import check_unambiguous, prepared_blocks
 
 RNG = np.random.default_rng(1)
 X = RNG.standard_normal((12, 4))

@@ -11,7 +11,7 @@ from mtcd.core.arrays import Array
 from mtcd.methods.mtcd.combine import Combine
 from mtcd.methods.mtcd.features import PLAIN_ROLES, Roles, TokenFeature
 from mtcd.methods.mtcd.roaming import Roaming
-from mtcd.methods.mtcd.schedule import Schedule, scheduled
+from mtcd.methods.mtcd.stepsizes import Schedule, scheduled
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.fields import ClientSet, limit_of
 from mtcd.protocol.codec.payloads import Iteration, Payload, TokenIndex, payload

@@ -11,16 +11,15 @@ from mtcd.core.arrays import Array
 from mtcd.core.checks import check_whole
 from mtcd.core.errors import ConfigError
 from mtcd.methods.messages import Messages, equipped
-from mtcd.methods.method import METHODS, NOT_IN_CONFIG, Stepsize, resolved_stepsize
+from mtcd.methods.method import METHODS, NOT_IN_CONFIG, Stepsize, TokenMethod, resolved_stepsize
 from mtcd.methods.mtcd.checks import GRADIENT
 from mtcd.methods.mtcd.combine.cluster import Cluster
 from mtcd.methods.mtcd.plan import Plan
 from mtcd.methods.mtcd.roaming import plan_roaming
-from mtcd.methods.mtcd.schedule import Schedule, scheduled
+from mtcd.methods.mtcd.stepsizes import Schedule, scheduled
 from mtcd.methods.prices import Prices
 from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
 from mtcd.methods.svfl.accelerated import AcceleratedRounds, accelerated_rounds
-from mtcd.methods.token_method import TokenMethod
 from mtcd.network.changes import absences
 from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mtcd.core.errors import ConfigError, MtcdError
-from mtcd.methods.method import Method
+from mtcd.methods.method import Method, TokenMethod
 from mtcd.methods.mtcd.client import Done
 from mtcd.methods.mtcd.features import PLAIN_ROLES
 from mtcd.methods.mtcd.plan import Plan
 from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
-from mtcd.methods.token_method import TokenMethod
 from mtcd.models.splitnet.parties import (
     SPLIT_PAYLOADS,
     FusionPlan,

@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.core.files import locked, replaced
-from mtcd.privacy.label_privacy import Labels, LabelSource
+from mtcd.privacy.settings import Labels, LabelSource
 
 SUFFIX = ".mtcd-labels.json"
 FORMAT = 1

@@ -16,7 +16,6 @@ from mtcd.core.errors import ConfigError, DataError
 from mtcd.models.losses import Loss
 from mtcd.models.losses.logistic import Logistic
 from mtcd.models.losses.squared import Squared
-from mtcd.privacy.label_privacy import Labels, LabelSource
 from mtcd.privacy.labels.corrected import SoftLogistic
 from mtcd.privacy.labels.draws import entered
 from mtcd.privacy.labels.mechanisms import soft_values
@@ -29,6 +28,7 @@ from mtcd.privacy.labels.settings import (
     checked_range,
     note_on_draws,
 )
+from mtcd.privacy.settings import Labels, LabelSource
 
 MOST_SOFT = 1.0
 
