@@ -23,9 +23,9 @@ from mtcd.core.errors import DataError, did_you_mean
 from mtcd.core.own_code import imported
 from mtcd.data.checks import check_values
 from mtcd.data.labels import as_labels
-from mtcd.data.missing_file import no_such_file
 from mtcd.data.shares import even_shares
 from mtcd.data.svmlight import read_matrix
+from mtcd.data.table_files import no_such_file
 from mtcd.data.vertical import Block, VerticalData
 
 

@@ -22,7 +22,7 @@ from mtcd.models.glm.penalty import Penalty
 from mtcd.models.label_noise import LabelNoise
 from mtcd.models.losses import LOSSES, Labels, Loss
 from mtcd.models.losses.own import check_own_loss
-from mtcd.models.score import Score
+from mtcd.models.metrics.metric import Score
 from mtcd.models.weights import ClassWeight, check_class_weight, loss_on
 
 

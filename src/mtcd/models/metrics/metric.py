@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,22 @@ from numpy.typing import NDArray
 from mtcd.core.arrays import Array
 from mtcd.core.errors import DataError, listing
 from mtcd.core.registry import Registry
+
+NONE: Mapping[str, float] = MappingProxyType({})
+
+
+class Score(NamedTuple):
+    """The objective, and the share of correctly classified samples, in training and in test; None:
+    not measured.
+
+    ``metrics``: by names such as 'train_auc' and 'test_auc', those that were computed and are
+    defined.
+    """
+
+    objective: float
+    accuracy: float | None = None
+    test_accuracy: float | None = None
+    metrics: Mapping[str, float] = NONE
 
 
 @dataclass(frozen=True, eq=False)

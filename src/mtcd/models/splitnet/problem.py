@@ -14,7 +14,7 @@ from torch import Tensor
 from mtcd.core.errors import ConfigError
 from mtcd.data.dataset import VerticalDataset
 from mtcd.models.metrics import Metrics
-from mtcd.models.score import Score
+from mtcd.models.metrics.metric import Score
 from mtcd.models.splitnet.aggregation import make_aggregation
 from mtcd.models.splitnet.client import NetClient, Surroundings
 from mtcd.models.splitnet.feed import BatchRows, Feed, Source, Stored, make_source

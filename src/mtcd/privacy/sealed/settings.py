@@ -21,7 +21,7 @@ from mtcd.privacy.sealed.bfv.cipher import SchemeName
 from mtcd.privacy.sealed.bfv.parameters import SECURE_BITS, SENT_PRIMES, choose_parameters
 from mtcd.privacy.sealed.checks import SealedChecks
 from mtcd.privacy.sealed.client import LabelHolder, SealedClient
-from mtcd.privacy.sealed.conditions import SealedConditions
+from mtcd.privacy.sealed.conditions import SealedConditions, SealedSizes, sizes_of
 from mtcd.privacy.sealed.holder import LoneHolder, SealedServer
 from mtcd.privacy.sealed.payloads import (
     NextTour,
@@ -32,7 +32,6 @@ from mtcd.privacy.sealed.payloads import (
     SealedToken,
 )
 from mtcd.privacy.sealed.plan import MakeKey, SealedPlan, beside
-from mtcd.privacy.sealed.sizes import SealedSizes, sizes_of
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.ledger.costs import Costs, Sizes
 from mtcd.protocol.model import Problem

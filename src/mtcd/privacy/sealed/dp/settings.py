@@ -15,14 +15,13 @@ from mtcd.models.glm.model import LinearProblem
 from mtcd.models.losses.logistic import Logistic
 from mtcd.network.topology import Network
 from mtcd.privacy.sealed.checks import SealedChecks
-from mtcd.privacy.sealed.conditions import SealedConditions
+from mtcd.privacy.sealed.conditions import SealedConditions, SealedSizes
 from mtcd.privacy.sealed.dp.account import PartyAccount, TableAccounts
 from mtcd.privacy.sealed.dp.budget import Budget, plan_budget
 from mtcd.privacy.sealed.dp.noise import Secret, insecure_secret
 from mtcd.privacy.sealed.dp.plan import PrivatePlan
 from mtcd.privacy.sealed.plan import SealedPlan
 from mtcd.privacy.sealed.settings import SealedTours
-from mtcd.privacy.sealed.sizes import SealedSizes
 from mtcd.privacy.settings import DP
 from mtcd.protocol.model import Problem
 
