@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from errno import EACCES
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -20,6 +21,7 @@ from federations import written
 from mtcd.core.errors import MtcdError
 from mtcd.core.version import PROTOCOL
 from mtcd.federation.administrator import init_federation
+from mtcd.federation.credentials import bundle as bundle_module
 from mtcd.federation.credentials import private_files
 from mtcd.federation.credentials.authority import Authority
 from mtcd.federation.credentials.bundle import WARN_BEFORE_DAYS, read_bundle
@@ -369,3 +371,16 @@ def test_a_key_of_another_kind_is_no_key_of_a_federation() -> None:
     for content in (of_another_kind, b"", b"nonsense"):
         with pytest.raises(MtcdError, match="key.pem is not a private key of a federation"):
             load_key(content, "key.pem")
+
+
+@pytest.mark.parametrize(("holder", "seer"), [("z", "a"), ("a", "z")])
+def test_who_holds_labels_and_who_sees_predictions_are_members(
+    holder: str, seer: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A party without a link to them has them in no other list."""
+    config = SimpleNamespace(
+        labels=SimpleNamespace(held_by=holder), name="a", parties=["a", "b"], seen_by=seer
+    )
+    monkeypatch.setattr(bundle_module, "read_party_file", lambda folder, schema: config)
+    with pytest.raises(MtcdError, match="'z' is not a party of the federation"):
+        bundle_module.read_bundle_without_code(tmp_path)
