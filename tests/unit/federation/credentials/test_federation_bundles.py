@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from errno import EACCES
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
@@ -32,7 +33,8 @@ from mtcd.federation.credentials.certificates import (
     load_key,
     make_authority,
 )
-from mtcd.federation.credentials.membership import PeerSection
+from mtcd.federation.credentials.credentials import read_party_file
+from mtcd.federation.credentials.membership import Membership, PeerSection
 from mtcd.federation.names import parse_address
 
 
@@ -384,3 +386,22 @@ def test_who_holds_labels_and_who_sees_predictions_are_members(
     monkeypatch.setattr(bundle_module, "read_party_file", lambda folder, schema: config)
     with pytest.raises(MtcdError, match="'z' is not a party of the federation"):
         bundle_module.read_bundle_without_code(tmp_path)
+
+
+@pytest.mark.parametrize("protocol", [None, 0, PROTOCOL - 1, PROTOCOL + 1, str(PROTOCOL)])
+def test_a_party_file_of_another_protocol_is_refused_before_its_other_keys(
+    protocol: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "party.yaml").write_text(yaml.safe_dump({"protocol": protocol, "strange": 1}))
+    newer = isinstance(protocol, int) and protocol > PROTOCOL
+    todo = "upgrade mtcd here" if newer else "who has an older version, for a new bundle"
+    with pytest.raises(MtcdError, match=f"is for protocol {protocol!r}, but .*{todo}"):
+        read_party_file(tmp_path, Membership)
+
+
+def test_a_bundle_is_a_folder(tmp_path: Path) -> None:
+    for path in (tmp_path / "none", tmp_path / "file"):
+        if path.name == "file":
+            path.write_text("")
+        with pytest.raises(MtcdError, match=f"There is no folder {path}: give the folder"):
+            read_party_file(path, Membership)
