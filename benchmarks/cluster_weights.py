@@ -81,7 +81,7 @@ class Case:
 
         each = 8 if self.clients < 100 else 10
         ring = nx.ring_of_cliques(self.clients // each, each)
-        return mtcd.network_from_edges(nx.relabel_nodes(ring, dict(enumerate(names))).edges(), names)
+        return mtcd.network_from_edges(nx.relabel_nodes(ring, dict(enumerate(names))), names)
 
     def clusters(self, count: int) -> tuple[Cluster, ...]:
         """Those in which ``count`` tokens tour."""
