@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -130,3 +133,33 @@ def test_it_halves_the_syncs_and_more(clients: int, columns: int, tokens: int, m
         acceleration="conjugate",
     )
     assert 2 * found <= setting.syncs(one, 100)
+
+
+def test_an_interrupted_training_resumes_to_the_same_model(tmp_path: Path) -> None:
+    """Bit for bit, also after changes of early syncs were dropped."""
+    setting = Setting("logistic", 60, 36, 12, 4, l2=0.1)
+
+    def trained(moment: int | None, **how: Any) -> mtcd.Run:
+        left = moment
+
+        def watch(row: Any, fraction: float) -> None:
+            nonlocal left
+            if left == 0:
+                raise KeyboardInterrupt
+            if left is not None:
+                left -= 1
+
+        stop = mtcd.Stop(iterations=26 * setting.longest)
+        return mtcd.train(
+            setting.data, setting.model, setting.network, setting.method, stop, watch=watch, **how
+        )
+
+    whole = trained(None)
+    for moment in (3, 23):
+        place = tmp_path / str(moment)
+        with contextlib.suppress(KeyboardInterrupt):
+            trained(moment, checkpoint=place)
+        assert any(place.iterdir())
+        resumed = trained(None, checkpoint=place, resume=True)
+        assert resumed.coefficients.tobytes() == whole.coefficients.tobytes()
+        assert resumed.ledger == whole.ledger
