@@ -49,3 +49,14 @@ def test_it_serves_at_an_address_of_ipv6() -> None:
     ) as server:
         assert (server.host, server.is_local) == ("::1", True)
         assert server.port > 0
+
+
+def test_headers_go_with_every_answer() -> None:
+    def answer(path: str, headers: object) -> Answer:
+        return Answer(HTTPStatus.OK, "text/plain", b"x")
+
+    with WebServer("127.0.0.1:0", answer, "This", headers={"X-Frame-Options": "DENY"}) as server:
+        server.start()
+        answered = urlopen(f"http://{server.host}:{server.port}/", timeout=60).headers
+        assert answered["X-Frame-Options"] == "DENY"
+        assert answered["Cache-Control"] == "no-store"
