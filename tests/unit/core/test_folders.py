@@ -65,3 +65,12 @@ def test_there_must_be_something_to_resume(tmp_path: Path) -> None:
     check_unfinished(tmp_path, resume=False)
     with pytest.raises(ConfigError, match="no checkpoint"):
         check_unfinished(tmp_path, resume=True)
+
+
+def test_a_folder_below_a_file_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    check_folder(tmp_path / "new" / "folder")
+    with pytest.raises(ConfigError, match=r"below cannot be written \(Not a directory\)"):
+        check_folder(tmp_path / "file" / "below")
+    with pytest.raises(ConfigError, match="is a file: choose another folder"):
+        check_folder(tmp_path / "file")

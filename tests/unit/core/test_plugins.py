@@ -256,6 +256,12 @@ def test_all_that_a_class_lacks_is_named_in_order() -> None:
         stores.register("own", base)
 
 
+def test_a_module_of_ours_that_is_missing_is_a_defect_and_no_part_less() -> None:
+    WALKS._import_if_it_can_be("no_package_of_this_name.walk")
+    with pytest.raises(ModuleNotFoundError):
+        WALKS._import_if_it_can_be("mtcd.network.walks.no_walk_of_this_name")
+
+
 @pytest.mark.parametrize("registry", REGISTRIES.values(), ids=REGISTRIES)
 def test_names_are_listed_in_order(registry: Registry[Any]) -> None:
     names = list(registry)
