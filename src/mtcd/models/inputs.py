@@ -40,7 +40,9 @@ def prepared_blocks(
     return blocks
 
 
-def raw_frames(preparations: Preparations, clients: Sequence[str], X: Any) -> list[pl.DataFrame]:
+def raw_frames(
+    preparations: Preparations, clients: Sequence[str], X: Any
+) -> Sequence[pl.DataFrame]:
     """The columns of each client as given."""
     inputs = preparations.inputs
     if isinstance(X, VerticalData):
@@ -83,16 +85,18 @@ def _columns(frame: AnyFrame, names: Sequence[str]) -> pl.DataFrame:
 
 def _of_vertical(
     inputs: Sequence[Sequence[str]], clients: Sequence[str], X: VerticalData
-) -> list[pl.DataFrame]:
+) -> Sequence[pl.DataFrame]:
+    frames: Sequence[pl.DataFrame]
     if X.raw is not None:
-        columns = [tuple(frame.columns) for frame in X.raw.frames]
-        frames = list(X.raw.frames)
+        columns = tuple(tuple(frame.columns) for frame in X.raw.frames)
+        frames = X.raw.frames
     else:
-        columns = list(X.columns)
-        frames = []
+        columns = X.columns
+        made = []
         for names, block in zip(columns, X.blocks, strict=True):
-            frames.append(pl.DataFrame(dict(zip(names, block.T, strict=True))))
-    if X.clients != tuple(clients) or columns != [tuple(names) for names in inputs]:
+            made.append(pl.DataFrame(dict(zip(names, block.T, strict=True))))
+        frames = made
+    if X.clients != tuple(clients) or columns != tuple(tuple(names) for names in inputs):
         raise DataError(
             "The new samples are split differently from those this model was trained on: give them "
             "the same clients "

@@ -66,7 +66,7 @@ class LinearParty(LinearClient):
         self.scale = Scale.of(inputs.X, inputs.weights)
         fit = inputs.fit
         # Nothing is left free: the constant of the model takes the place of an intercept.
-        penalty = Penalty(float(family.l1), float(family.l2), free=0)
+        penalty = Penalty(float(family.l1), float(family.l2))
         super().__init__(self.scale.apply(inputs.X), fit.labels, fit.loss, penalty)
 
     def local_update(self, theta: Array, aggregate: Array, updates: LocalUpdates) -> Array:

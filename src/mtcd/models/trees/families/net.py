@@ -96,8 +96,8 @@ class NetParty(NoSmoothness):
             self.X.shape[1], family.hidden, inputs.outputs
         )
 
-        draw = int(stream(inputs.seed, "net", inputs.number).integers(2**31 - 1))
         # Of the training's seed and the client: in a federation each party draws its own network.
+        draw = int(stream(inputs.seed, "net", inputs.number).integers(2**31 - 1))
         self._start: Array = self._net.initial(draw)
 
     def initial(self) -> Array:

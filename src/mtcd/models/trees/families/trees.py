@@ -237,7 +237,6 @@ class TreeParty(NoSmoothness):
         after = (aggregate + self._margins_of(grown, aggregate, ~held_out))[rows]
         decrease = loss.value(aggregate[rows], y) - loss.value(after, y)
         gain = decrease * self.inputs.samples / len(rows)
-        is_gain = 0.0 < gain < np.inf  # neither NaN nor infinite, which tokens do not carry
-        if not is_gain:
+        if not np.isfinite(gain):  # tokens carry neither NaN nor infinity
             return 0.0
-        return gain
+        return max(gain, 0.0)
