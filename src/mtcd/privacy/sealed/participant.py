@@ -178,7 +178,7 @@ class SealedParticipant(LinearParticipant):
         known = classes
         if not len(classes):
             known = [0.0, 1.0]
-        labels: Labels = np.resize(np.array(known), len(rows))
+        labels: Labels = np.resize(known, len(rows))
         return own_part(config, self.own, rows, labels)
 
     def _key(self, parameters: Parameters) -> SecretKey:

@@ -169,6 +169,15 @@ def test_products_of_one_column_and_of_the_most(key: SecretKey, columns: int) ->
     assert unmask(opened, mask, PARAMETERS).tolist() == (matrix.T @ vector).tolist()
 
 
+def test_check_columns_alone_may_have_any_integers(key: SecretKey) -> None:
+    sealer = find("bfv" if "Bfv" in type(key).__name__ else "clear").sealer(key.public)
+    matrix = np.ones((SAMPLES, 2), int)
+    matrix[:, 1] = PARAMETERS.half
+    sealer.encode(matrix, checks=1)
+    with pytest.raises(DataError, match="Column 1 is too large"):
+        sealer.encode(matrix)
+
+
 def test_integers_up_to_half_of_the_modulus() -> None:
     half = PARAMETERS.half
     edges = np.array([half, -half, 0])
@@ -378,4 +387,7 @@ def test_a_frame_may_be_empty_and_has_a_seed_or_none() -> None:
 
 def test_parts_of_a_block_end_with_it() -> None:
     parts = [b"", b"abc", b""]
-    assert split(join(parts)) == parts
+    assert split(join(parts)) == split(join(parts), 3) == parts
+    for count in (2, 4):
+        with pytest.raises(WireError, match="has 3 parts, not as many as expected"):
+            split(join(parts), count)

@@ -36,6 +36,7 @@ from mtcd.privacy.sealed.payloads import (
     SealedToken,
     as_block,
 )
+from mtcd.privacy.sealed.sizes import SealedSizes
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import MONITOR, SERVER, Message, Progress
 
@@ -285,3 +286,17 @@ def test_f_may_be_at_its_least_but_not_below_it(monkeypatch: pytest.MonkeyPatch)
     assert holding.seen[-1] == least
     with pytest.raises(DataError):
         ends_at(float(np.nextafter(least, -np.inf)))
+
+
+def test_sizes_that_were_agreed_go_before_those_of_the_problem() -> None:
+    """In a federation nobody has the whole problem: the bound of f(0) is the label holder's."""
+    parties: Any = CLEAR.parties(problem_of(), NETWORK, 0, SealedSizes(WIDTHS, 2.0**20))
+    assert parties.clients[1].plan.start == 2.0**20
+
+
+def test_what_was_measured_before_stays_known() -> None:
+    _, holding = parties_of(problem_of(), CLEAR)
+    steering = holding.steering
+    known = steering.products.copy()
+    steering._measured(np.arange(1.0, 4.0))
+    assert (steering.products == known).all()
