@@ -28,7 +28,7 @@ from mtcd.federation.schema import (
 )
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network
-from mtcd.privacy.label_privacy import LabelPrivacy
+from mtcd.privacy.settings import LabelPrivacy
 
 
 class BundleConfig(Membership):

@@ -279,10 +279,12 @@ def test_blocks_of_others_and_of_other_runs_are_refused(tmp_path: Path) -> None:
     )
     made = []
     for run in ("one", "two"):
+        log = tmp_path / f"{run}.jsonl"
         made.append(
-            Predictor(bundle, new, writer(bundle.config, tmp_path / "p.csv"), None, None, None, run)
+            Predictor(bundle, new, writer(bundle.config, tmp_path / "p.csv"), None, None, log, run)
         )
         made[-1].context.rpc.link.close()
+        assert log.is_file()
     here = made[0]
     answers: list[str] = []
     for one in made:
