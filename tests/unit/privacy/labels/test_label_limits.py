@@ -11,13 +11,13 @@ import pytest
 import torch
 
 from mtcd.core.errors import ConfigError, DataError
-from mtcd.privacy.label_privacy import LabelSource
 from mtcd.privacy.labels import mechanisms
 from mtcd.privacy.labels.corrected import check_shares
 from mtcd.privacy.labels.mechanisms import ONE, noisy_places, responses, threshold
 from mtcd.privacy.labels.networks import CorrectedCrossEntropy
 from mtcd.privacy.labels.settings import LabelDP, check_bounded
 from mtcd.privacy.labels.soft import SoftLabels
+from mtcd.privacy.settings import LabelSource
 
 ABOVE_1 = math.nextafter(1.0, 2.0)
 

@@ -13,10 +13,11 @@ import pytest
 
 from mtcd.core.errors import ConfigError, DataError, WireError
 from mtcd.privacy.sealed.bfv import parameters as parameters_of_bfv
+from mtcd.privacy.sealed.bfv.bfv_ciphertexts import pack_rounded, unpack_rounded
 from mtcd.privacy.sealed.bfv.cipher import SecretKey, find
 from mtcd.privacy.sealed.bfv.clear import unmask
 from mtcd.privacy.sealed.bfv.fixed_point import TokenScale, check_vector, fix_matrix
-from mtcd.privacy.sealed.bfv.keys import join, parse_parameters, split
+from mtcd.privacy.sealed.bfv.keys import join, parse_parameters, split, uniform
 from mtcd.privacy.sealed.bfv.parameters import (
     LEAST_BUDGET,
     SECURE_BITS,
@@ -24,17 +25,14 @@ from mtcd.privacy.sealed.bfv.parameters import (
     choose_parameters,
     plain_prime,
 )
-from mtcd.privacy.sealed.bfv.randomness import uniform
-from mtcd.privacy.sealed.bfv.rounding import pack_rounded, unpack_rounded
+from mtcd.privacy.sealed.bfv.public_keys import uniform_polynomial
 from mtcd.privacy.sealed.bfv.seal_format import Polynomials, packed_size
-from mtcd.privacy.sealed.bfv.uniform_polynomial import uniform_polynomial
 from mtcd.privacy.sealed.bfv.wire import VECTOR, CipherFrame
-from mtcd.privacy.sealed.cap import cap_note, estimated_gap, largest_gap
 from mtcd.privacy.sealed.checks import check_columns
-from mtcd.privacy.sealed.label_sums import LabelSums, code_length
+from mtcd.privacy.sealed.conditions import cap_note, estimated_gap, largest_gap
 from mtcd.privacy.sealed.participant import columns_from_bytes, sizes_from
 from mtcd.privacy.sealed.payloads import SealedToken, as_block
-from mtcd.privacy.sealed.plan import beside
+from mtcd.privacy.sealed.plan import LabelSums, beside, code_length
 from mtcd.privacy.sealed.scales import Scales
 from mtcd.protocol.codec.limits import Bounds
 

@@ -26,6 +26,7 @@ from mtcd.engines.local import LocalEngine
 from mtcd.methods.past_weights import PAST
 from mtcd.privacy.sealed.bfv.cipher import find
 from mtcd.privacy.sealed.client import LabelHolder, SealedClient
+from mtcd.privacy.sealed.conditions import SealedSizes
 from mtcd.privacy.sealed.holder import KeyHolding, LoneHolder
 from mtcd.privacy.sealed.payloads import (
     NextTour,
@@ -36,7 +37,6 @@ from mtcd.privacy.sealed.payloads import (
     SealedToken,
     as_block,
 )
-from mtcd.privacy.sealed.sizes import SealedSizes
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import MONITOR, SERVER, Message, Progress
 
