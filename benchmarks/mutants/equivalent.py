@@ -107,7 +107,7 @@ def _moments_of(function: ast.FunctionDef) -> set[str]:
         for target in node.targets:
             pairs = [(target, node.value)]
             if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                # as many on both sides, but where one of them is unpacked: that is no clock
+                # With a star on one side there may be fewer: none of these is a moment.
                 pairs = list(zip(target.elts, node.value.elts, strict=False))
 
             for one, value in pairs:

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federations import written
+from federations import changed, written
 from mtcd.core.errors import MtcdError
-from mtcd.federation.file import network_of, read_federation
+from mtcd.federation.file import check_keys, network_of, read_federation
 from mtcd.federation.names import LONGEST_CHARACTERS, parse_address, usable_name
 from mtcd.methods.tree_cg.tree_cg import TreeMessages
 from mtcd.models.losses import LOSSES
+from mtcd.network.topology import make_network
 from project import ROOT
 
 
@@ -424,3 +425,24 @@ def test_a_name_has_as_many_characters_as_a_certificate_has_room_for() -> None:
     assert usable_name("a" * LONGEST_CHARACTERS) == "a" * LONGEST_CHARACTERS
     with pytest.raises(ValueError, match="cannot be a name"):
         usable_name("a" * (LONGEST_CHARACTERS + 1))
+
+
+DRAWN: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"kind": "grid", "rows": 4}, {"rows": 4}),
+    ({"kind": "erdos-renyi", "p": 0.7, "seed": 3}, {"p": 0.7, "seed": 3}),
+    ({"kind": "erdos-renyi", "p": 0.7}, {"p": 0.7, "seed": 5}),
+    ({"kind": "random-geometric", "radius": 0.8, "seed": 3}, {"radius": 0.8, "seed": 3}),
+]
+
+
+@pytest.mark.parametrize(("section", "drawn"), DRAWN, ids=lambda one: str(one))
+def test_a_network_of_a_kind_is_the_one_that_one_process_makes(
+    section: dict[str, Any], drawn: dict[str, Any]
+) -> None:
+    """Without a seed of its own it is drawn from that of the training."""
+    names = [f"p{k}" for k in range(8)]
+    places = {name: f"127.0.0.1:{7001 + k}" for k, name in enumerate(names)}
+    told = changed(parties=places, labels={"held_by": "p0"}, network=section, seed=5)
+    network = network_of(check_keys(told, "here"))
+    assert network.neighbours == make_network(section["kind"], names, **drawn).neighbours
+    assert list(network.graph.edges) == sorted(network.graph.edges)
