@@ -173,13 +173,13 @@ class TwinClient(TokenClient):
         """``times`` updates of each copy, and of its aggregate."""
         order = order_of(token)
         Q, eta = steps_of(order.reach, self.model.smoothness, self.most_steps)
-        short = LocalUpdates(times * Q, eta, majorise=True)
-        if order.solves:
-            solve = LocalUpdates(times, 0.0, newton=True)
-            self.short = self.model.local_update(self.short, second_of(token), short)
-            self.update_copy(token, solve)
-        else:
-            self.update_copy(token, short)
+        short, solved = LocalUpdates(Q, eta, majorise=True), LocalUpdates(1, 0.0, newton=True)
+        for _ in range(times):
+            if order.solves:
+                self.short = self.model.local_update(self.short, second_of(token), short)
+                self.update_copy(token, solved)
+            else:
+                self.update_copy(token, short)
 
     def update_copy(self, token: Token, updates: LocalUpdates) -> None:
         """Update the copy that goes with the token, and what the token says of it."""
