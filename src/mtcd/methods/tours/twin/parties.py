@@ -130,7 +130,7 @@ class TwinClient(TokenClient):
             return
 
         assert self.home is not None
-        ends = (token.aggregate,)
+        ends: tuple[Array, ...] = (token.aggregate,)
         if order_of(token).solves:
             ends = (token.aggregate, second_of(token))
         order, z = self.home.end_tour(Tour(ends, products_of(token)))
