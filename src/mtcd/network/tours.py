@@ -36,7 +36,8 @@ def closed_walk(network: Network, members: Sequence[int]) -> list[int]:
     """
     # The walk depends on the network and its members alone: it is looked for once per run, as the
     # search may take seconds.
-    key = tuple(members)
+    # Sorted: a set of members has one walk, in whatever order it is named.
+    key = tuple(sorted(members))
     if key not in network.tours:
         network.tours[key] = _look_for_walk(network, key)
     return network.tours[key]
@@ -61,10 +62,10 @@ def walk_through_all(network: Network, end: int) -> list[int]:
     return min(walks, key=len)
 
 
-def _look_for_walk(network: Network, members: Sequence[int]) -> list[int]:
+def _look_for_walk(network: Network, members: tuple[int, ...]) -> list[int]:
     check_reach(network, members)
     if len(members) == 1 or network.complete:  # any order is a cycle then
-        return sorted(members)
+        return [*members]
 
     graph = network.graph.subgraph(members)
     cycle = ring(graph) or hamiltonian_cycle(graph)
@@ -240,7 +241,7 @@ def round_trip(graph: nx.Graph, order: list[int]) -> list[int]:
             change -= far[before, first] + far[lasts, afters]
             j = int(change.argmin())
             if change[j] < 0:
-                trip[i : i + j + 1] = trip[i : i + j + 1][::-1].copy()
+                trip[i : i + j + 1] = trip[i : i + j + 1][::-1]
                 better = True
 
     stops = [order[i] for i in trip]
