@@ -58,7 +58,7 @@ class NewtonBlock:
     >>> from mtcd.models.losses.squared import Squared
     >>> block = NewtonBlock(np.array([[1.0], [1.0]]), np.array([1.0, 3.0]), Squared(), Penalty())
     >>> z = np.zeros(2)
-    >>> block.minimise(np.zeros(1), z).tolist(), z.tolist()
+    >>> block.minimise(np.zeros(1), z).round(12).tolist(), z.round(12).tolist()
     ([2.0], [2.0, 2.0])
     """
 
