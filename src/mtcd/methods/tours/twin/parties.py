@@ -27,10 +27,9 @@ from mtcd.methods.tours.twin.slots import (
     second_of,
 )
 from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.model import ClientModel, Problem, Theta
+from mtcd.protocol.model import ClientModel, LocalUpdates, Problem, Theta
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Token
-from mtcd.protocol.updates import LocalUpdates
 
 SAMPLES_EACH = 4
 """So many samples, at least, for each direction that is kept."""

@@ -18,7 +18,7 @@ from mtcd.methods.mtcd.roaming import Roaming, StartAt, plan_roaming, through_ch
 from mtcd.methods.tours.survey import FIRST
 from mtcd.network.topology import Network
 from mtcd.network.walks import WALKS
-from mtcd.protocol.transports.registry import DEFAULT
+from mtcd.protocol.transports.transport import DEFAULT
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
 MOST = 80
