@@ -77,8 +77,9 @@ class MethodSection(Alternatives):
     `random-tour`: around a spanning tree, its branches in a fresh random order each time;
     `non-backtracking`: not back where it came from;
     `metropolis`: equally often at every client"""
-    clusters: Literal["auto"] | list[list[str | int]] | None = None
-    """lists of clients, or `auto` to find them; tokens stay inside"""
+    clusters: Literal["auto", "balanced"] | list[list[str | int]] | None = None
+    """lists of clients, `auto` to find them, or `balanced` to find them and even out the length of
+    their tours (for `walk: tour`); tokens stay inside"""
     start: str | int | dict[str, Number] | list[str | int | dict[str, Number]] | None = None
     """where tokens start: a client, weights `{a: 1, b: 3}`, or a list with one of these per token;
     uniform unless given"""
