@@ -297,6 +297,14 @@ def test_a_perfect_fit_has_no_relative_gap(loss: Loss) -> None:
         solve(X, y, loss, Penalty())
 
 
+@pytest.mark.parametrize("penalty", [Penalty(), Penalty(l1=0.5), Penalty(l2=0.5)])
+def test_labels_that_are_all_0_are_fitted_perfectly_from_the_start(penalty: Penalty) -> None:
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    for loss in (Squared(), Huber()):
+        with pytest.raises(ConfigError, match="Add an l2 or l1 penalty"):
+            solve(X, np.zeros(20), loss, penalty)
+
+
 def test_partly_separable_classes_have_no_optimum() -> None:
     """The first column is unpenalised and separates some of the samples: its best value is
     infinite."""
