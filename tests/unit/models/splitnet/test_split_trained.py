@@ -104,6 +104,20 @@ def test_columns_of_new_samples_are_prepared_as_in_training() -> None:
         np.testing.assert_allclose(one.decision(new), expected, rtol=1e-5)
 
 
+def test_clients_that_share_a_module_are_written_with_a_copy_each(tmp_path: Path) -> None:
+    """The format of the file takes no tensor twice."""
+    shared = nn.Linear(2, 2)
+    shapes = {"ann": (2,), "bob": (2,)}
+    one = TrainedSplit(
+        {"ann": shared, "bob": shared}, nn.Linear(4, 2), "concat", (2, 2), ("no", "yes"), shapes
+    )
+    about = one.write(tmp_path)
+    model = mtcd.SplitModel({name: nn.Linear(2, 2) for name in shapes}, nn.Linear(4, 2))
+    again = read_trained(tmp_path, about, model)
+    new = {name: np.ones((3, 2), np.float32) for name in shapes}
+    assert (again.decision(new) == one.decision(new)).all()
+
+
 @pytest.mark.parametrize(
     "columns", [None, {"ann": ("a",), "bob": ("b", "c"), "eve": ("d", "e", "f")}]
 )
