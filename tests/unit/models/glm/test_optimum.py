@@ -415,3 +415,20 @@ def test_huber_with_an_intercept_and_large_features() -> None:
     w, b = cp.Variable(12), cp.Variable()
     f = cp.sum(cp.huber((X / 1000) @ w + b - y, 1.0)) / 2 + cp.sum_squares(w / 1000) / 2
     assert found == pytest.approx(cp.Problem(cp.Minimize(f)).solve(), rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 52])
+def test_a_search_that_crosses_many_kinks_ends_at_the_minimum(seed: int) -> None:
+    """Of 1/2 (u-w)^T H (u-w) + g^T (u-w) + l1 |u|_1, on columns of very different sizes."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(2, 9))
+    A = rng.standard_normal((d + 1, d)) * np.exp(1.5 * rng.standard_normal(d))
+    H = A.T @ A + 1e-3 * np.eye(d)
+    g = 5 * rng.standard_normal(d)
+    l1 = np.full(d, rng.uniform(0.1, 3.0))
+    w = 5 * rng.standard_normal(d)
+    u = solver_steps._quadratic_lasso(H, g, l1, w)
+    slope = H @ (u - w) + g
+    moved = u != 0
+    np.testing.assert_allclose(slope[moved], -l1[moved] * np.sign(u[moved]), atol=1e-6)
+    assert (np.abs(slope[~moved]) <= l1[~moved] + 1e-9).all()

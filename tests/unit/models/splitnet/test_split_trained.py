@@ -88,6 +88,19 @@ def test_new_samples_are_features_by_client_or_named_columns() -> None:
         trained().decision(frame)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [(None, "'bob'"), ({"ann": ("a",), "bob": ("b", "c"), "eve": tuple("def")}, "'c'")],
+)
+def test_new_samples_that_are_no_numbers_are_refused(value: float, columns: Any, said: str) -> None:
+    """A network makes NaN of them, and the first class of NaN."""
+    one, new = trained(columns=columns), features(3)
+    new["bob"][1, 1] = value
+    with pytest.raises(DataError, match=said):
+        one.predict(new)
+
+
 def test_columns_of_new_samples_are_prepared_as_in_training() -> None:
     frame = pl.DataFrame({"a": [1.0, 2.0, 4.0, 9.0], "b": ["x", "y", "x", "y"]})
     table = mtcd.split(
