@@ -7,13 +7,25 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from mtcd.engines.in_process import InProcessEngine
-from mtcd.protocol.engine_state import EngineState
-from mtcd.protocol.ledger.ledger import Ledger
-from mtcd.protocol.ledger.record import record
-from mtcd.protocol.monitor import Monitor
+from mtcd.protocol.engine import Engine, Monitor
+from mtcd.protocol.ledger.ledger import Ledger, record
+from mtcd.protocol.model import EpochLoss
 from mtcd.protocol.party import MONITOR, SERVER, Message, Part, Parties, Party, Progress
+from mtcd.protocol.snapshots import EngineState
 from mtcd.protocol.state import Snapshot
+
+
+class InProcessEngine(Engine):
+    """Reads parameters from the party objects, which do not change during an observation."""
+
+    def __init__(self, parties: Parties, ledger: Ledger) -> None:
+        self.parties, self.ledger = parties, ledger
+
+    def parameters(self) -> list[Any]:
+        return self.parties.parameters()
+
+    def epoch_loss(self) -> EpochLoss | None:
+        return self.parties.epoch_loss()
 
 
 class LocalEngine(InProcessEngine):

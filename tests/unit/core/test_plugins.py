@@ -20,7 +20,7 @@ import mtcd
 import plugins_from_outside as outside
 from commands import run
 from mtcd.config.build import build, resolved_yaml
-from mtcd.config.default_method import method_section
+from mtcd.config.method_schema import method_section
 from mtcd.config.read import check_config
 from mtcd.core.errors import ConfigError
 from mtcd.core.registry import Registry

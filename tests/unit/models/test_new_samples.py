@@ -11,8 +11,8 @@ import pytest
 
 import mtcd
 from mtcd.core.errors import DataError
-from mtcd.models.inputs import check_unambiguous, prepared_blocks, raw_frames
 from mtcd.models.predicted import predicted_columns, true_labels
+from mtcd.models.samples import check_unambiguous, prepared_blocks, raw_frames
 
 RNG = np.random.default_rng(1)
 X = RNG.standard_normal((12, 4))

@@ -26,6 +26,8 @@ from mtcd.methods.method import (
     METHODS,
     NOT_IN_CONFIG,
     Stepsize,
+    TokenClusters,
+    TokenMethod,
     check_connected,
     resolved_stepsize,
 )
@@ -40,15 +42,13 @@ from mtcd.methods.mtcd.features import (
     Roles,
     TokenFeature,
 )
-from mtcd.methods.mtcd.first_pass import Collecting, first_messages
 from mtcd.methods.mtcd.messages import TokenMessages
 from mtcd.methods.mtcd.roaming import Roaming, Start, plan_roaming, through_changes
-from mtcd.methods.mtcd.schedule import Schedule
 from mtcd.methods.mtcd.server import opening
-from mtcd.methods.mtcd.stepsizes import TokenStepsizes
+from mtcd.methods.mtcd.stepsizes import Schedule, TokenStepsizes
+from mtcd.methods.mtcd.wrapped import Collecting, first_messages
 from mtcd.methods.prices import Prices, Timeline
 from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
-from mtcd.methods.token_method import TokenClusters, TokenMethod
 from mtcd.network.changes import in_pieces
 from mtcd.network.clusters import check_clusters, find_clusters
 from mtcd.network.topology import Network
@@ -58,7 +58,7 @@ from mtcd.protocol.codec.payloads import Payload
 from mtcd.protocol.ledger.costs import Costs, Sizes
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import OnDemand, Parties, Summed
-from mtcd.protocol.transports.registry import DEFAULT, TRANSPORTS
+from mtcd.protocol.transports.transport import DEFAULT, TRANSPORTS
 from mtcd.theory.stepsize import Smoothness, StepsizeRules
 
 Clusters = Literal["auto"] | Sequence[Sequence[str | int]] | None

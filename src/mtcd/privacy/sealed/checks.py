@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtcd.core.arrays import Array
+from mtcd.core.arrays import Array, is_sparse
 from mtcd.core.errors import ConfigError, DataError
-from mtcd.data.sparse import is_sparse
 from mtcd.models.glm.model import LinearProblem
 from mtcd.privacy.sealed.plan import SealedPlan
 from mtcd.protocol.model import Problem

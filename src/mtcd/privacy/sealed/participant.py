@@ -30,10 +30,9 @@ from mtcd.models.glm.party.problem import OwnPart, own_part, server_problem, wit
 from mtcd.models.losses import Labels
 from mtcd.privacy.sealed.bfv.cipher import SecretKey, find
 from mtcd.privacy.sealed.bfv.parameters import Parameters
-from mtcd.privacy.sealed.conditions import SpendingAccount
+from mtcd.privacy.sealed.conditions import SealedSizes, SpendingAccount, start_bound
 from mtcd.privacy.sealed.holder import LoneHolder, SealedServer
 from mtcd.privacy.sealed.settings import SealedTours
-from mtcd.privacy.sealed.sizes import SealedSizes, start_bound
 from mtcd.protocol.party import Parties
 
 KEY_FILE = "sealed.key"

@@ -17,14 +17,16 @@ from mtcd.federation.node.rpc import (
     HELLO,
     LONGEST_HEAD_BYTES,
     NOT_KNOWN,
+    REFUSED_RETRY_SECONDS,
     RELAY,
+    RETRY_SECONDS,
     UNABLE,
     Rpc,
+    RpcClient,
     _head,
     _read_head,
     _report,
 )
-from mtcd.federation.node.rpc_client import REFUSED_RETRY_SECONDS, RETRY_SECONDS, RpcClient
 
 MEMBERS = ["a", "b", "c", "d", "server"]
 CYCLE = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "a")]

@@ -19,7 +19,7 @@ from mtcd.models.glm.fit import LabelFit
 from mtcd.models.glm.model import Glm, LinearProblem
 from mtcd.models.glm.starts import starting_at
 from mtcd.models.losses.squared import Squared
-from mtcd.protocol.updates import Gains, LocalUpdates
+from mtcd.protocol.model import Gains, LocalUpdates
 from untrained import CLIENTS, LABELS, MODELS, SCALING, X, data_of, decision_of, trained
 
 

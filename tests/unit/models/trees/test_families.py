@@ -16,13 +16,12 @@ from mtcd.models.trees.ensemble import Ensemble, Tree
 from mtcd.models.trees.families import margins as growing
 from mtcd.models.trees.families.family import FAMILIES, Family, Inputs
 from mtcd.models.trees.families.linear import LinearFamily
-from mtcd.models.trees.families.margins import KEPT, GrowingMargins
 from mtcd.models.trees.families.net import NetFamily
-from mtcd.models.trees.families.trees import TreeFamily, TreeParty
+from mtcd.models.trees.families.trees import KEPT, GrowingMargins, TreeFamily, TreeParty
 from mtcd.models.trees.gains import AWAITED, GAINS, UNKNOWN, known_gains
 from mtcd.protocol.codec.limits import Bounds
+from mtcd.protocol.model import LocalUpdates
 from mtcd.protocol.token import Token
-from mtcd.protocol.updates import LocalUpdates
 
 MADE: dict[str, Family] = {
     "trees": TreeFamily(**SETTINGS, adaptive=False),

@@ -19,11 +19,11 @@ from mtcd.models.glm.model import LinearProblem
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network
 from mtcd.privacy.sealed.checks import check_columns
+from mtcd.privacy.sealed.conditions import SealedSizes, sizes_of, start_bound
 from mtcd.privacy.sealed.dp.mode import private_tours
 from mtcd.privacy.sealed.mode import sealed_tours
 from mtcd.privacy.sealed.plan import SealedPlan
 from mtcd.privacy.sealed.settings import SealedTours
-from mtcd.privacy.sealed.sizes import SealedSizes, sizes_of, start_bound
 from mtcd.protocol.party import SERVER
 from problems import make_data
 

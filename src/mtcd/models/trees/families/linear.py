@@ -11,9 +11,8 @@ from mtcd.core.checks import check_number
 from mtcd.data.vertical import Block
 from mtcd.models.glm.client import LinearClient
 from mtcd.models.glm.penalty import Penalty
-from mtcd.models.trees.families.family import FAMILIES, Arrays, Family, Inputs
-from mtcd.models.trees.scaled import Scale
-from mtcd.protocol.updates import LocalUpdates
+from mtcd.models.trees.families.family import FAMILIES, Arrays, Family, Inputs, Scale
+from mtcd.protocol.model import LocalUpdates
 
 
 @FAMILIES.register("linear")

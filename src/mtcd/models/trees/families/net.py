@@ -16,9 +16,8 @@ from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.core.optional import find
 from mtcd.core.seeding import stream
 from mtcd.data.vertical import Block
-from mtcd.models.trees.families.family import FAMILIES, Arrays, Family, Inputs, NoSmoothness
-from mtcd.models.trees.scaled import Scale
-from mtcd.protocol.updates import LocalUpdates
+from mtcd.models.trees.families.family import FAMILIES, Arrays, Family, Inputs, NoSmoothness, Scale
+from mtcd.protocol.model import LocalUpdates
 
 STEPS = 5  # iterations of L-BFGS for each local update
 
