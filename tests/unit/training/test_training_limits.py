@@ -15,7 +15,7 @@ import mtcd
 from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.models.metrics.metric import Score
 from mtcd.protocol.ledger.costs import Costs
-from mtcd.protocol.ledger.ledger import LINKS, Ledger
+from mtcd.protocol.ledger.ledger import CLIENT_CLIENT, LINKS, Ledger
 from mtcd.protocol.party import Progress
 from mtcd.training.checkpoints import Checkpoints, Spacing
 from mtcd.training.divergence import Divergence, allowing
@@ -175,7 +175,7 @@ def test_a_model_may_be_below_the_optimum_by_rounding() -> None:
 def test_time_and_money_are_up_at_their_limits() -> None:
     observed = observer(seconds=3.0)
     observed._latest = Progress(11, 0, None, 0.0)
-    observed.engine.ledger.record("client_client", 5, 2)
+    observed.engine.ledger.record(CLIENT_CLIENT, 5, 2)
     cost = observed.costs.total(observed.engine.ledger)
     assert cost > 0
     for stop, up in (
@@ -213,7 +213,7 @@ def test_a_watcher_hears_of_each_sync_once() -> None:
 def test_what_a_training_that_goes_on_knows() -> None:
     observed = observer(rows=0)
     ledger = Ledger()
-    ledger.record("client_client", 5, 2)
+    ledger.record(CLIENT_CLIENT, 5, 2)
     measured = [
         replace(ROW, iteration=4, metrics={"train_auc": 0.5}),
         replace(ROW, iteration=8, metrics={"train_auc": 0.6}),
