@@ -221,7 +221,8 @@ def order(seed, names):
     ), bounded(draw, high=3)
 
 def late(began):
-    now = monotonic()
+    now, *others = monotonic(), began, began
+    (*all, last) = (*others,)
     return now - began > 2 or time() < began
 """
 SLIPS = {

@@ -99,7 +99,7 @@ def bundle_config(
         listen=None if place is None else place.listen,
         operator=certificates.get(OPERATOR),
         parties=names,
-        links=[(names[k], names[j]) for k, j in sorted(network.graph.edges)],
+        links=[(names[k], names[j]) for k, j in network.graph.edges],
         peers=peers,
         data=PartyData() if party is None else party.data,
         labels=labels,
