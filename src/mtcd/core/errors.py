@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 
 class MtcdError(Exception):
@@ -118,6 +118,41 @@ class WireError(MtcdError):
 
 class JournalError(MtcdError):
     """A party cannot write or read its journal: it must stop."""
+
+
+def system_reason(error: OSError) -> str:
+    """What the operating system says of an error, without its number and the path.
+
+    >>> system_reason(FileNotFoundError(2, "No such file or directory", "runs/demo"))
+    'No such file or directory'
+    """
+    return error.strerror or str(error)
+
+
+def check_known(
+    word: object, known: Collection[str], problem: str, error: type[MtcdError] = ConfigError
+) -> None:
+    """Refuse a word that is not known, with a hint.
+
+    Parameters
+    ----------
+    word
+        What was given.
+    known
+        All that could have been given.
+    problem
+        The beginning of the error, up to the hint.
+    error
+        Its class.
+
+    Examples
+    --------
+    >>> check_known("tokns", ["tokens", "hops"], "method has no key 'tokns';")
+    Traceback (most recent call last):
+    mtcd.core.errors.ConfigError: method has no key 'tokns'; did you mean 'tokens'?
+    """
+    if word not in known:
+        raise error(f"{problem} {did_you_mean(str(word), known)}")
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "known") -> str:

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mtcd.core.arrays import Array, is_sparse
 from mtcd.core.errors import DataError, did_you_mean
+from mtcd.core.mappings import positions
 from mtcd.core.own_code import imported
 from mtcd.data.checks import check_values
 from mtcd.data.labels import as_labels
@@ -244,7 +245,7 @@ def parquet_blocks(
     free = [name for name in names if name not in {label, weight, *ignore}]
     owned = _shared(free, clients)
     held = set(itertools.chain.from_iterable(owned.values()))
-    place = {name: i for i, name in enumerate(name for name in free if name in held)}
+    place = positions(name for name in free if name in held)
 
     weights = None
     if weight is not None:

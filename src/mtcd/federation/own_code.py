@@ -27,7 +27,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from mtcd.config.schema import ModelSection
-from mtcd.core.errors import ConfigError
+from mtcd.core.errors import ConfigError, system_reason
 from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.participant.kinds import party_kind
 
@@ -317,7 +317,7 @@ def _source(module: str, path: Path) -> SourceFile:
     try:
         return SourceFile(module, path, path.read_bytes(), path.name == INIT)
     except OSError as error:
-        raise ConfigError(f"The code {path} cannot be read: {error.strerror or error}.") from None
+        raise ConfigError(f"The code {path} cannot be read: {system_reason(error)}.") from None
 
 
 def _sha256(text: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mtcd.core.errors import DataError, MtcdError
+from mtcd.core.errors import DataError, MtcdError, system_reason
 from mtcd.models.metrics import Outputs, find_metric
 from mtcd.models.metrics.ranking import Auc, AveragePrecision, Ranks, ranks
 from mtcd.models.predicted import class_name
@@ -52,7 +52,7 @@ def plot_evaluation(outputs: Outputs, folder: Path) -> list[Path]:
         return [_drawn(draw, outputs, folder / f"{name}.png") for name, draw in pictures.items()]
     except OSError as error:
         raise MtcdError(
-            f"The pictures could not be written to {folder}: {error.strerror or error}."
+            f"The pictures could not be written to {folder}: {system_reason(error)}."
         ) from None
 
 

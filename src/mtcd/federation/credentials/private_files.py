@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.core.errors import ConfigError, MtcdError, system_reason
 
 PRIVATE = frozenset({"key.pem", "ca.key", "parties.key"})
 
@@ -28,7 +28,7 @@ def write_files(folder: Path, files: Mapping[str, bytes], private: bool = False)
             for name in files:
                 os.replace(Path(aside) / name, folder / name)
     except OSError as error:
-        raise MtcdError(f"{folder} could not be written: {error.strerror or error}.") from None
+        raise MtcdError(f"{folder} could not be written: {system_reason(error)}.") from None
 
 
 def _create(path: Path, content: bytes, private: bool) -> None:
@@ -58,4 +58,4 @@ def read_file(path: Path, what: str) -> bytes:
     except FileNotFoundError:
         raise ConfigError(f"{path.parent} is not {what}: there is no {path.name} in it.") from None
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror or error}.") from None
+        raise ConfigError(f"{path} cannot be read: {system_reason(error)}.") from None

@@ -16,7 +16,7 @@ from zlib import crc32
 import numpy as np
 
 from mtcd.core.arrays import Array
-from mtcd.core.errors import JournalError, MtcdError
+from mtcd.core.errors import JournalError, MtcdError, system_reason
 from mtcd.core.version import JOURNAL_FORMAT
 from mtcd.federation.delivery.durations import Durations
 from mtcd.protocol.codec.records import Parts, StateWriter, pack, unpack
@@ -133,7 +133,7 @@ class FileJournal(Journal):
             self._number += 1
         except OSError as error:
             raise JournalError(
-                f"{self.path} could not be written: {error.strerror or error}."
+                f"{self.path} could not be written: {system_reason(error)}."
             ) from None
 
         self.durations.add(perf_counter() - began)
@@ -153,7 +153,7 @@ class FileJournal(Journal):
         try:
             slots = [slot for slot in map(self._slot, self.paths) if slot is not None]
         except OSError as error:
-            raise JournalError(f"{self.path} cannot be read: {error.strerror or error}.") from None
+            raise JournalError(f"{self.path} cannot be read: {system_reason(error)}.") from None
         if not slots:
             return None
         # By the number in the header: a file that was being overwritten still has its older one.
@@ -266,4 +266,4 @@ def mapped_numbers(path: Path, shape: tuple[int, ...], fresh: bool) -> Array:
             )
         return np.memmap(path, np.dtype("<f8"), "r+", shape=shape)
     except OSError as error:
-        raise MtcdError(f"{path} cannot be used: {error.strerror or error}.") from None
+        raise MtcdError(f"{path} cannot be used: {system_reason(error)}.") from None

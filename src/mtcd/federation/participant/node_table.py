@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mtcd.config.schema import Config, PrivacySection, SyntheticData
 from mtcd.config.settings import build_settings
 from mtcd.core.errors import DataError, WireError
+from mtcd.core.mappings import attributes
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.delivery.reliable_party import ReliableParty
@@ -37,7 +38,7 @@ def settings_of(config: BundleConfig) -> tuple[Method, Stop, Costs]:
     parts = ("model", "method", "stop", "costs", "compute", "seed")
     # the data are with the parties
     nothing = SyntheticData(synthetic="ridge", samples=1, features=1, clients=1)
-    given = {part: getattr(config, part) for part in parts} | {"model": built_in_only(config.model)}
+    given = attributes(config, parts) | {"model": built_in_only(config.model)}
     given |= {"privacy": config.privacy or PrivacySection()}
     method, _, stop, costs = build_settings(Config.model_construct(data=nothing, **given))
     return method, stop, costs

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtcd.core.arrays import Array, is_sparse
+from mtcd.core.arrays import Array, dense
 from mtcd.core.errors import ConfigError, DataError
 from mtcd.models.glm.model import LinearProblem
 from mtcd.privacy.sealed.plan import SealedPlan
@@ -53,8 +53,7 @@ class SealedChecks:
 
     def resolution(self, plan: SealedPlan, X: Any, party: str) -> None:
         """Refuse a column of which rounding to integers would leave too little."""
-        dense = _dense(X)
-        plan.scales(plan.parameters()).check_resolution(dense, party)
+        plan.scales(plan.parameters()).check_resolution(np.asarray(dense(X), float), party)
 
     def block(self, X: Any, party: str, free: int = 0) -> None:
         """Refuse a block whose gradients would tell labels; the last ``free`` columns are of the
@@ -113,22 +112,16 @@ def check_columns(X: Any, party: str, free: int = 0) -> None:
     A column singles out the rows in which it does not have its most frequent value; a constant one
     singles out none.
     """
-    dense = _dense(X)
+    columns = np.asarray(dense(X), float)
     # The intercept's column is constant.
-    for j in range(dense.shape[1] - free):
-        apart = _singled_out(dense[:, j])
+    for j in range(columns.shape[1] - free):
+        apart = _singled_out(columns[:, j])
         if 0 < apart < FEWEST_ROWS:
             raise DataError(
                 f"Column {j + 1} of {party} differs from its usual value in {apart} rows only: in "
                 "a sealed training its gradient would tell the labels of these rows. Leave out "
                 f"columns with fewer than {FEWEST_ROWS} such rows."
             )
-
-
-def _dense(X: Any) -> Array:
-    if is_sparse(X):
-        X = X.toarray()
-    return np.asarray(X, float)
 
 
 def _singled_out(column: Array) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.core.errors import ConfigError, MtcdError, system_reason
 from mtcd.core.files import check_writable, write_whole
 from mtcd.core.rows import Rows
 from mtcd.training.callbacks.callback import CALLBACKS, Callback, Moment, RunInfo
@@ -89,9 +89,7 @@ class CsvWriter(Callback):
             with Path(self.file).open("a", newline="") as file:
                 csv.DictWriter(file, self._columns).writerow(row)
         except OSError as error:
-            raise MtcdError(
-                f"{self.file} could not be written: {error.strerror or error}."
-            ) from None
+            raise MtcdError(f"{self.file} could not be written: {system_reason(error)}.") from None
 
     def _write_all(self) -> None:
         self._columns = self._rows.columns

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from mtcd.core.errors import ConfigError, MtcdError, WireError
+from mtcd.core.errors import ConfigError, MtcdError, WireError, system_reason
 from mtcd.privacy.sealed.bfv.parameters import LARGEST_PRIME, Parameters, plain_prime
 
 
@@ -69,7 +69,7 @@ def write_private(path: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             writing.unlink(missing_ok=True)
         raise MtcdError(
-            f"The secret key could not be written to {path}: {error.strerror or error}."
+            f"The secret key could not be written to {path}: {system_reason(error)}."
         ) from None
 
 
@@ -80,7 +80,7 @@ def read_private(path: Path) -> bytes:
         content = path.read_bytes()
     except OSError as error:
         raise MtcdError(
-            f"The secret key cannot be read from {path}: {error.strerror or error}."
+            f"The secret key cannot be read from {path}: {system_reason(error)}."
         ) from None
     # others may have read it, and can open every token of the run
     if mode:
