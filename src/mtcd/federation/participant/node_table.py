@@ -14,6 +14,7 @@ from mtcd.config.schema import Config, PrivacySection, SyntheticData
 from mtcd.config.settings import build_settings
 from mtcd.core.errors import DataError, WireError
 from mtcd.core.mappings import attributes
+from mtcd.core.received import are_texts, is_whole
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.delivery.reliable_party import ReliableParty
@@ -105,14 +106,11 @@ class ParticipantTable:
             raise WireError("settings", "are not those of a run")
         # labels, one for each sample, are sent in one message
         most = self.config.limits.message_mb * MEGABYTE // 8
-        # `type`, not isinstance: True is an int in Python.
-        if type(settings["samples"]) is not int or not 1 <= settings["samples"] <= most:
+        if not is_whole(settings["samples"], 1, most):
             raise WireError("samples", "is out of range")
         if type(settings["stepsize"]) is not float or not 0 < settings["stepsize"] < float("inf"):
             raise WireError("stepsize", "is not a finite number above 0")
-        if not isinstance(settings["notes"], list) or not all(
-            isinstance(note, str) for note in settings["notes"]
-        ):
+        if not are_texts(settings["notes"]):
             raise WireError("notes", "are not a list of texts")
         return settings
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mtcd.core.errors import ConfigError, MtcdError, WireError, system_reason
+from mtcd.core.received import are_whole
 from mtcd.privacy.sealed.bfv.parameters import LARGEST_PRIME, Parameters, plain_prime
 
 
@@ -27,9 +28,7 @@ def parse_parameters(content: bytes) -> Parameters:
             raise WireError("parameters", "do not have the expected fields")
         # JSON is another party's: types and ranges are checked before `Parameters` sees them.
         bits = found.pop("modulus_bits")
-        if not isinstance(bits, list) or not all(
-            type(size) is int and 30 <= size <= LARGEST_PRIME for size in bits
-        ):
+        if not are_whole(bits, 30, LARGEST_PRIME):
             raise WireError("parameters.modulus_bits", "are not sizes of primes")
         if not 2 <= len(bits) <= 8:
             raise WireError(
