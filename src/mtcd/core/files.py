@@ -185,7 +185,7 @@ def fresh_folder(target: Path, stays: Collection[str] = ()) -> Iterator[Path]:
 
         # From here to the last file the folder is no run: a reader in between finds no marker.
         (target / MARKER).unlink(missing_ok=True)
-        for name in [*sorted(run_files() - {MARKER}), MARKER]:
+        for name in [*(run_files() - {MARKER}), MARKER]:
             if (writing / name).exists():
                 os.replace(writing / name, target / name)
             elif name not in stays:

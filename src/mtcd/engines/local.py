@@ -135,16 +135,13 @@ class LocalEngine(InProcessEngine):
             return self.parties.checkpointed.snapshot()
         # messages before the report are under way already
         reported = next(i for i, message in enumerate(self._outgoing) if message is self._report)
-        observed = None
-        if self._observed is not None:
-            observed = list(self._observed)
         state = EngineState(
             [party.state() for party in self._parties()],
             self.monitor.state(),
             waiting=list(self._waiting),
             outgoing=list(self._outgoing[reported + 1 :]),
             ahead=self._ahead,
-            observed=observed,
+            observed=self._observed,
             reached=self._reached,
         )
         return state.snapshot()
@@ -160,10 +157,10 @@ class LocalEngine(InProcessEngine):
         self._waiting, self.opening = state.waiting, state.outgoing
         self._ahead, self._observed, self._reached = state.ahead, state.observed, state.reached
 
-    def _parties(self) -> list[Party]:
+    def _parties(self) -> Sequence[Party]:
         server = self.parties.server
         if server is None:
-            return list(self.parties.clients)
+            return self.parties.clients
         return [*self.parties.clients, server]
 
     def _record(self, message: Message) -> None:

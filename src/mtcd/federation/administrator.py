@@ -62,9 +62,8 @@ def _code(bundle: BundleConfig) -> list[str]:
     if not names:
         return []
     listed = ", ".join(f"{name} (model.{key})" for key, name in names.items())
-    files = sorted(
-        {f"--code {name.partition(':')[0].replace('.', '/')}.py" for name in names.values()}
-    )
+    modules = dict.fromkeys(name.partition(":")[0] for name in names.values())
+    files = [f"--code {module.replace('.', '/')}.py" for module in modules]
     same = ""
     if "fusion" in names:
         same = " The file with the fusion module must be the same for all: its sha256 is compared."

@@ -40,7 +40,7 @@ def closed_walk(network: Network, members: Sequence[int]) -> list[int]:
     # Sorted: a set of members has one walk, in whatever order it is named.
     key = tuple(sorted(members))
     if key not in network.tours:
-        network.tours[key] = _look_for_walk(network, key)
+        network.tours[key] = short_walk(network, key)
     return network.tours[key]
 
 
@@ -63,7 +63,14 @@ def walk_through_all(network: Network, end: int) -> list[int]:
     return min(walks, key=len)
 
 
-def _look_for_walk(network: Network, members: tuple[int, ...]) -> list[int]:
+def short_walk(network: Network, members: tuple[int, ...]) -> list[int]:
+    """The closed walk of :func:`closed_walk` through sorted members, looked for anew and not kept:
+    for searches that try many clusters.
+
+    >>> from mtcd.network.topology import make_network
+    >>> short_walk(make_network("complete", ["a", "b", "c"]), (0, 2))
+    [0, 2]
+    """
     check_reach(network, members)
     if len(members) == 1 or network.complete:  # any order is a cycle then
         return [*members]

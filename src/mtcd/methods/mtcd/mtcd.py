@@ -49,6 +49,7 @@ from mtcd.methods.mtcd.stepsizes import Schedule, TokenStepsizes
 from mtcd.methods.mtcd.wrapped import Collecting, first_messages
 from mtcd.methods.prices import Prices, Timeline
 from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
+from mtcd.network.balance import balanced
 from mtcd.network.changes import in_pieces
 from mtcd.network.clusters import check_clusters, find_clusters
 from mtcd.network.topology import Network
@@ -61,7 +62,7 @@ from mtcd.protocol.party import OnDemand, Parties, Summed
 from mtcd.protocol.transports.transport import DEFAULT, TRANSPORTS
 from mtcd.theory.stepsize import Smoothness, StepsizeRules
 
-Clusters = Literal["auto"] | Sequence[Sequence[str | int]] | None
+Clusters = Literal["auto", "balanced"] | Sequence[Sequence[str | int]] | None
 
 
 @METHODS.register("mtcd")
@@ -88,17 +89,19 @@ class MTCD(TokenMethod):
         The number of samples in a mini-batch; all samples unless given.
     combine : str, optional
         The rule of the sync: 'average' (tokens may cross), 'cluster' (a token per cluster), or
-        ours: 'visitors', 'optimal'.
+        ours: 'visitors', 'optimal', 'memory'.
     walk : str, default 'lazy'
         How a token chooses the next client: 'lazy' is the paper's random walk; 'tour' goes round a
         closed walk through all clients (docs/beyond.md).
-    clusters : 'auto' or lists of clients, optional
-        Tokens stay in their cluster; 'auto' finds clusters in the network.
+    clusters : 'auto', 'balanced' or lists of clients, optional
+        Tokens stay in their cluster; 'auto' finds clusters in the network, 'balanced' evens out the
+        length of their tours.
     start : client, weights over clients, or one of these per token, optional
         Where tokens start; uniform by default.
-    acceleration : 'conjugate', 'momentum' or 'anderson', optional
+    acceleration : 'conjugate', 'twin', 'momentum' or 'anderson', optional
         Ours, with ``walk`` 'tour' and one token, or one per cluster: tours or syncs start from a
-        combination of the last ``depth``. Every tour then starts at the same client.
+        combination of the last ``depth``. Every tour then starts at the same client. 'twin' is for
+        :func:`STCD`.
     depth : int, optional
         How many earlier tours an acceleration combines.
     schedule : Schedule, optional
@@ -307,6 +310,8 @@ class MTCD(TokenMethod):
             return None
         if self.clusters is None or self.clusters == "auto":
             return find_clusters(network, self.tokens, seed)
+        if self.clusters == "balanced":
+            return balanced(network, find_clusters(network, self.tokens, seed))
         found = check_clusters(network, self.clusters)
         if self.tokens not in (None, len(found)):
             raise ConfigError(
@@ -424,7 +429,7 @@ def STCD(  # noqa: N802 - reads as the method that it makes
         How the token chooses the next client: 'lazy' is the paper's random walk.
     start : client or weights over clients, optional
         Where the token starts; uniform by default.
-    acceleration : 'conjugate', 'momentum' or 'anderson', optional
+    acceleration : 'conjugate', 'twin', 'momentum' or 'anderson', optional
         With ``walk`` 'tour': tours start from a combination of the last ``depth`` (docs/beyond.md).
     depth : int, optional
         How many earlier tours an acceleration combines.

@@ -56,10 +56,10 @@ class NewtonBlock:
     Examples
     --------
     >>> from mtcd.models.losses.squared import Squared
-    >>> block = NewtonBlock(np.array([[1.0], [1.0]]), np.array([1.0, 3.0]), Squared(), Penalty())
+    >>> block = NewtonBlock(np.array([[2.0], [0.0]]), np.array([4.0, 3.0]), Squared(), Penalty())
     >>> z = np.zeros(2)
     >>> block.minimise(np.zeros(1), z).tolist(), z.tolist()
-    ([2.0], [2.0, 2.0])
+    ([2.0], [4.0, 0.0])
     """
 
     def __init__(self, X: Block, y: Array, loss: Loss, penalty: Penalty) -> None:

@@ -49,16 +49,15 @@ class SealedChecks:
         if problem.nonsmooth:
             raise ConfigError("privacy.mode: sealed needs a smooth penalty: set model.l1 to 0.")
         for k, X in enumerate(problem.blocks):
-            self.block(X, f"client {k}", problem.penalties[k].free)
+            self.block(X, f"client {k}")
 
     def resolution(self, plan: SealedPlan, X: Any, party: str) -> None:
         """Refuse a column of which rounding to integers would leave too little."""
         plan.scales(plan.parameters()).check_resolution(np.asarray(dense(X), float), party)
 
-    def block(self, X: Any, party: str, free: int = 0) -> None:
-        """Refuse a block whose gradients would tell labels; the last ``free`` columns are of the
-        intercept."""
-        check_columns(X, party, free)
+    def block(self, X: Any, party: str) -> None:
+        """Refuse a block whose gradients would tell labels."""
+        check_columns(X, party)
 
     def sizes(self, columns: Sequence[int], samples: int, parties: Sequence[str]) -> None:
         """Refuse numbers of columns from which labels, or a whole column, could be read.
@@ -106,16 +105,14 @@ class SealedChecks:
         )
 
 
-def check_columns(X: Any, party: str, free: int = 0) -> None:
+def check_columns(X: Any, party: str) -> None:
     """Reject a column that singles out fewer than ten rows: its gradients would tell their labels.
 
-    A column singles out the rows in which it does not have its most frequent value; a constant one
-    singles out none.
+    A column singles out the rows in which it does not have its most frequent value; a constant one,
+    as that of the intercept, singles out none.
     """
-    columns = np.asarray(dense(X), float)
-    # The intercept's column is constant.
-    for j in range(columns.shape[1] - free):
-        apart = _singled_out(columns[:, j])
+    for j, column in enumerate(np.asarray(dense(X), float).T):
+        apart = _singled_out(column)
         if 0 < apart < FEWEST_ROWS:
             raise DataError(
                 f"Column {j + 1} of {party} differs from its usual value in {apart} rows only: in "

@@ -176,7 +176,7 @@ def with_numbers(X: Any, categories: Mapping[str, tuple[str, ...]]) -> Any:
             continue  # scikit-learn tells which columns are missing
         values = _texts(X, name)
         numbers = values.replace_strict(
-            list(known), list(range(len(known))), default=None, return_dtype=pl.Float64
+            known, range(len(known)), default=None, return_dtype=pl.Float64
         )
         new = values.filter(values.is_not_null() & numbers.is_null())
         if len(new):

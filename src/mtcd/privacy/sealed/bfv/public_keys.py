@@ -73,13 +73,14 @@ class Context:
         shift to the left."""
         parameters = self.parameters
         diagonals = parameters.layout(parameters.most_columns).diagonals
-        shifts = set()
+        shifts = []
         # Keys for those shifts only that products use: each takes megabytes.
         if min(parameters.stride, diagonals) > 1:
-            shifts.add(1)
+            shifts.append(1)
         if diagonals > parameters.stride:
-            shifts.add(parameters.stride)
-        return sorted(pow(3, shift, 2 * parameters.degree) for shift in shifts)
+            shifts.append(parameters.stride)
+        # 3 comes first: a stride is shorter than a row, so that its power is neither 1 nor 2.
+        return [pow(3, shift, 2 * parameters.degree) for shift in shifts]
 
 
 @dataclass(frozen=True)

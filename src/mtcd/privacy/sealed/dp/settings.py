@@ -38,7 +38,7 @@ class PrivateChecks(SealedChecks):
                 "unbounded one, as of ridge, a row could change the gradients by any amount."
             )
 
-    def block(self, X: Any, party: str, free: int = 0) -> None:
+    def block(self, X: Any, party: str) -> None:
         """Refuse nothing: noise hides every row, and what is refused for one row would tell it."""
 
     def resolution(self, plan: SealedPlan, X: Any, party: str) -> None:
