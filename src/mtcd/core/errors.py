@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import sys
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 
 class MtcdError(Exception):
@@ -127,6 +128,30 @@ def system_reason(error: OSError) -> str:
     'No such file or directory'
     """
     return error.strerror or str(error)
+
+
+@contextmanager
+def raised_as(problem: str, error: type[MtcdError] = MtcdError) -> Iterator[None]:
+    """Within this context, an error of the operating system is raised as one of this library.
+
+    Parameters
+    ----------
+    problem
+        What cannot be done, up to the reason.
+    error
+        The class of the error.
+
+    Examples
+    --------
+    >>> with raised_as("no/such/file cannot be read"):
+    ...     open("no/such/file").close()
+    Traceback (most recent call last):
+    mtcd.core.errors.MtcdError: no/such/file cannot be read: No such file or directory.
+    """
+    try:
+        yield
+    except OSError as failed:
+        raise error(f"{problem}: {system_reason(failed)}.") from None
 
 
 def check_known(

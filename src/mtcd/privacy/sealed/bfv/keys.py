@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from mtcd.core.errors import ConfigError, MtcdError, WireError, system_reason
+from mtcd.core.errors import ConfigError, MtcdError, WireError, raised_as, system_reason
 from mtcd.core.received import are_whole
 from mtcd.privacy.sealed.bfv.parameters import LARGEST_PRIME, Parameters, plain_prime
 
@@ -74,13 +74,9 @@ def write_private(path: Path, content: bytes) -> None:
 
 def read_private(path: Path) -> bytes:
     """Read such a file; one that others can read is rejected."""
-    try:
+    with raised_as(f"The secret key cannot be read from {path}"):
         mode = path.stat().st_mode & 0o077
         content = path.read_bytes()
-    except OSError as error:
-        raise MtcdError(
-            f"The secret key cannot be read from {path}: {system_reason(error)}."
-        ) from None
     # others may have read it, and can open every token of the run
     if mode:
         raise MtcdError(
