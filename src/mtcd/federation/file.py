@@ -257,7 +257,7 @@ def method_of(federation: Federation) -> tuple[Method, tuple[str, ...]]:
 
 def network_of(federation: Federation) -> Network:
     """The network of the parties; clients are numbered in the order of the file."""
-    section, names = federation.network, list(federation.parties)
+    section, names = federation.network, tuple(federation.parties)
     if section.links is None:
         seed = federation.seed if section.seed is None else section.seed
         return make_network(

@@ -107,12 +107,12 @@ class Run:
         # what is left belongs to the model: coefficients of linear ones, trees of others
         return self.trained().part(name)
 
-    def __dir__(self) -> list[str]:
-        """The names that ``run.`` can be followed by, for completion."""
+    def __dir__(self) -> set[str]:
+        """The names that ``run.`` can be followed by, for completion; ``dir`` sorts them."""
         names = {*super().__dir__(), *attachment_names(), *features.parts("mtcd.run")}
         if self.model is not None:
             names.update(self.model.offers)
-        return sorted(names)
+        return names
 
     @property
     def final(self) -> Measurement:

@@ -186,8 +186,9 @@ class Stop:
                 parts.append(value / limit)
 
         # On a log scale: most methods lower the gap by about the same factor in the same time.
-        if self.gap and now.gap and first_gap and now.gap > 0 and first_gap > self.gap:
-            parts.append(math.log(first_gap / now.gap) / math.log(first_gap / self.gap))
+        gap = now.gap
+        if gap is not None and gap > 0 and self.gap and first_gap and first_gap > self.gap:
+            parts.append(math.log(first_gap / gap) / math.log(first_gap / self.gap))
         return min(max(parts), 1.0)
 
 
