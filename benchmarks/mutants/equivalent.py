@@ -16,6 +16,8 @@ import yaml
 LIST = Path(__file__).with_name("equivalent.yaml")
 SLIPS = Path(__file__).with_name("equivalent_slips.yaml")
 PACKAGE = "src/mtcd/"
+CLOCKS = ("monotonic", "now", "time")
+"""Calls that read a clock."""
 Reasons = dict[str, dict[str, str]]
 """Of a module: function (empty outside of functions), code of a line, why."""
 
@@ -71,3 +73,56 @@ def functions_of(tree: ast.AST, outside: str = "") -> Iterator[Function]:
                 yield node.lineno, node.end_lineno or node.lineno, name
             name += ".<locals>." if isinstance(node, ast.FunctionDef) else "."
         yield from functions_of(node, name)
+
+
+def comparisons_of_moments(tree: ast.AST) -> list[ast.Compare]:
+    """Comparisons with what a clock shows: whether the limit itself counts makes no difference, as
+    no clock hits it.
+
+    >>> len(comparisons_of_moments(ast.parse("def f(): return monotonic() - began > 2")))
+    1
+    """
+    found = {}
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+
+        moments = _moments_of(function)
+        for node in ast.walk(function):
+            if isinstance(node, ast.Compare):
+                sides = [node.left, *node.comparators]
+                if any(_is_moment(side, moments) for side in sides):
+                    found[id(node)] = node
+
+    return list(found.values())
+
+
+def _moments_of(function: ast.FunctionDef) -> set[str]:
+    """The variables of a function that hold what a clock showed, or the time since then."""
+    moments: set[str] = set()
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Assign):
+            continue
+
+        for target in node.targets:
+            pairs = [(target, node.value)]
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                pairs = list(zip(target.elts, node.value.elts, strict=True))
+
+            for one, value in pairs:
+                if isinstance(one, ast.Name) and _is_moment(value, set()):
+                    moments.add(one.id)
+
+    return moments
+
+
+def _is_moment(node: ast.expr, moments: set[str]) -> bool:
+    if isinstance(node, ast.BinOp):
+        return _is_moment(node.left, moments) or _is_moment(node.right, moments)
+    if isinstance(node, ast.Name):
+        return node.id in moments
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr in CLOCKS
+    return isinstance(node.func, ast.Name) and node.func.id in CLOCKS

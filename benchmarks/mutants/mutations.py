@@ -18,6 +18,7 @@ from benchmarks.mutants.equivalent import (
     PACKAGE,
     Reasons,
     code_of,
+    comparisons_of_moments,
     function_at,
     functions_of,
     read_list,
@@ -65,6 +66,13 @@ COMPARISONS = (
 OTHERS = """AddNot ReplaceUnaryOperator_USub_UAdd ReplaceUnaryOperator_Delete_Not ReplaceTrueWithFalse
     ReplaceFalseWithTrue ReplaceAndWithOr ReplaceOrWithAnd ReplaceBreakWithContinue ReplaceContinueWithBreak
     NumberReplacer ZeroIterationForLoop"""
+EDGES = (
+    "ReplaceComparisonOperator_Lt_LtE",
+    "ReplaceComparisonOperator_LtE_Lt",
+    "ReplaceComparisonOperator_Gt_GtE",
+    "ReplaceComparisonOperator_GtE_Gt",
+)
+"""Those that change only whether a limit itself counts."""
 # one of each sort: Cosmic Ray has ten for every plus sign, of which all but the first are noticed
 # by anything
 OPERATORS = [
@@ -113,11 +121,15 @@ def mutations_of(
     lines = source.splitlines()
     tree, nodes = ast.parse(source), list(ast_nodes(get_ast(source)))
     left_out, functions = _left_out(tree), list(functions_of(tree))
+    of_moments = [_span(node) for node in comparisons_of_moments(tree)]
     for operator_name in OPERATORS:
         operator = get_operator(f"core/{operator_name}")()
         places = [start for node in nodes for start, _ in operator.mutation_positions(node)]
+        without = left_out
+        if operator_name in EDGES:
+            without = [*left_out, *of_moments]
         for occurrence, (line, column) in enumerate(places):
-            if any(first <= (line, column) < last for first, last in left_out):
+            if any(first <= (line, column) < last for first, last in without):
                 continue
             function = function_at(line, functions)
             listed = code_of(lines[line - 1]) in reasons.get(function, {})
@@ -138,15 +150,20 @@ def _left_out(tree: ast.Module) -> list[Span]:
             part for one in values for part in (one.elts if isinstance(one, ast.Tuple) else [one])
         ]:
             if isinstance(value, ast.Constant) and _is_large(value.value):
-                found.append(
-                    ((value.lineno, value.col_offset), (value.end_lineno, value.end_col_offset))
-                )
+                found.append(_span(value))
     for node in ast.walk(tree):
         hints = getattr(node, "annotation", None), getattr(node, "returns", None)
         strict = node.value if isinstance(node, ast.keyword) and node.arg == "strict" else None
         for part in filter(None, (*hints, strict, *getattr(node, "decorator_list", ()))):
-            found.append(((part.lineno, part.col_offset), (part.end_lineno, part.end_col_offset)))
+            found.append(_span(part))
     return found
+
+
+def _span(node: ast.expr) -> Span:
+    """Where an expression begins and ends."""
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+    return (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
 
 
 def _is_large(value: object) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from benchmarks.mutants.equivalent import (
     SLIPS,
     Reasons,
     code_of,
+    comparisons_of_moments,
     function_at,
     functions_of,
     read_list,
@@ -224,9 +226,10 @@ def ignored_argument(tree: ast.Module, source: Source, project: Project) -> Foun
 
 
 def value_on_edge(tree: ast.Module, source: Source, project: Project) -> Found:
-    """``<`` for ``<=`` and the other way round."""
+    """``<`` for ``<=`` and the other way round, but where a clock is read."""
+    of_moments = comparisons_of_moments(tree)
     for node in _nodes(tree):
-        if not isinstance(node, ast.Compare):
+        if not isinstance(node, ast.Compare) or node in of_moments:
             continue
 
         left = node.left
@@ -248,8 +251,9 @@ def wrong_seed_purpose(tree: ast.Module, source: Source, project: Project) -> Fo
         for given in node.args:
             if isinstance(given, ast.Constant) and given.value in project.purposes:
                 place = project.purposes.index(given.value)
-                other = project.purposes[place - 1]
-                yield given.lineno, (source.expression(given, repr(other)),)
+                other = json.dumps(project.purposes[place - 1])
+                # without brackets: as people write it, and as the test finds it that reads purposes
+                yield given.lineno, ((source.first(given), source.last(given), other),)
 
 
 def missing_copy(tree: ast.Module, source: Source, project: Project) -> Found:

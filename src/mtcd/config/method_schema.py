@@ -125,7 +125,9 @@ class MethodSection(Alternatives):
     products with the block, whatever Q, and f never rises for step sizes up to 1/L_k. The optimum
     is the same. For the squared loss both are the same thing; for others a training takes some more
     hops (0 to 50% in our trials with conjugate tours) and a half to a sixth of the computing time.
-    Not with `batch`; in svfl only with `acceleration`"""
+    `newton` (ours): each of the Q updates is up to three Newton steps on f of the block, halved
+    until f does not rise, which all but minimise it; `stepsize` then has no effect, and l1 is
+    refused. Neither with `batch`; in svfl only with `acceleration`"""
 
     @classmethod
     def chosen(cls, given: Mapping[str, Any]) -> type[Section]:

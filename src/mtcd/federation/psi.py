@@ -35,7 +35,7 @@ class PsiAsker(Asker):
     def __init__(
         self, ids: Sequence[str], key: bytes | None = None, report: Report = _silent
     ) -> None:
-        self.ids, self.report = list(ids), report
+        self.ids, self.report = ids, report
         client = library.client
         if key is None:
             self.client = client.CreateWithNewKey(True)
@@ -91,7 +91,7 @@ class PsiAnswerer(Answerer):
     """Blinds the asker's ids with an ephemeral key of its own."""
 
     def __init__(self, ids: Sequence[str], report: Report = _silent) -> None:
-        self.ids, self.report = list(ids), report
+        self.ids, self.report = ids, report
 
     def respond(self, request: bytes) -> bytes:
         # A fresh key for each request: with one key for two, the asker could link both answers.

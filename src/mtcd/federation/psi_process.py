@@ -74,7 +74,7 @@ class ApartAsker(Asker):
     them."""
 
     def __init__(self, ids: Sequence[str], progress: AlignmentProgress) -> None:
-        self.ids, self.progress = list(ids), progress
+        self.ids, self.progress = ids, progress
         self._key = b""
 
     def request(self) -> bytes:
@@ -90,7 +90,7 @@ class ApartAnswerer(Answerer):
     """An answerer whose computations run in a process of their own."""
 
     def __init__(self, ids: Sequence[str], progress: AlignmentProgress) -> None:
-        self.ids, self.progress = list(ids), progress
+        self.ids, self.progress = ids, progress
 
     def respond(self, request: bytes) -> bytes:
         return compute(RESPOND, self.progress, self.ids, request)
@@ -183,7 +183,7 @@ def _computed(job: bytes, report: Callable[[int, int], None]) -> bytes:
         asker = PsiAsker(known, report=report)
         return wrap({}, asker.key, asker.request())
     if head["job"] == SHARED:
-        return json.dumps(sorted(PsiAsker(known, parts[0], report).shared(parts[1]))).encode()
+        return json.dumps(list(PsiAsker(known, parts[0], report).shared(parts[1]))).encode()
     return PsiAnswerer(known, report).respond(parts[0])
 
 

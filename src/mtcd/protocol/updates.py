@@ -31,7 +31,8 @@ class LocalUpdates(NamedTuple):
     """The local updates of one visit: ``Q`` steps of the size ``eta``, on all samples or on these
     ``rows``.
 
-    ``majorise``: steps on the quadratic upper bound of f at the aggregate, instead of f. ``visit``:
+    ``majorise``: steps on the quadratic upper bound of f at the aggregate, instead of f. ``newton``:
+    each minimises f over the block, or nearly, whatever ``eta`` and the bound. ``visit``:
     the token, its iteration and its hop, which seed random draws. ``gains``: those that the token
     carries, if parties compare them.
     """
@@ -42,3 +43,4 @@ class LocalUpdates(NamedTuple):
     majorise: bool = False
     visit: tuple[int, ...] = ()
     gains: Gains | None = None
+    newton: bool = False

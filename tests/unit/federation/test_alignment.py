@@ -125,6 +125,41 @@ def test_responses_that_were_not_asked_for_are_refused() -> None:
         ours.shared(ours.request()[32:] + ours.request()[:32])
 
 
+def test_a_hash_that_comes_twice_is_refused() -> None:
+    """Whoever answers could otherwise make a request look as long as it likes."""
+    ours = asker("hashed", ["one"], SECRET)
+    assert ours.shared(ours.request()) == {"one"}
+    for side in (ours.shared, answerer("hashed", ["one"], SECRET).respond):
+        with pytest.raises(DataError, match="sorted list"):
+            side(2 * ours.request())
+
+
+@pytest.mark.parametrize(("size", "fits"), [(15, False), (16, True), (64, True), (65, False)])
+def test_a_secret_has_16_to_64_bytes(size: int, fits: bool) -> None:
+    for side in (asker, answerer):
+        if fits:
+            side("hashed", ["one"], bytes(size))
+            continue
+        with pytest.raises(DataError, match="parties.key"):
+            side("hashed", ["one"], bytes(size))
+
+
+def test_ids_are_checked_on_both_sides(kind: Kind) -> None:
+    for side in (asker, answerer):
+        with pytest.raises(DataError, match="Rows 1 and 2 have the same id"):
+            side(kind, ["one", "one"], SECRET)
+
+
+def test_a_psi_response_of_nothing_is_to_another_request() -> None:
+    psi = pytest.importorskip("mtcd.federation.psi")
+    ours = psi.PsiAsker(["one"])
+    with pytest.raises(DataError, match="to another request"):
+        ours.shared(psi.LENGTH.pack(0))
+    for short in (b"", psi.LENGTH.pack(0)[:-1], psi.LENGTH.pack(1)):
+        with pytest.raises(DataError, match="is cut short"):
+            ours.shared(short)
+
+
 def test_a_psi_response_to_another_request_is_refused() -> None:
     pytest.importorskip("private_set_intersection")
     other = asker("psi", ["one"])

@@ -353,3 +353,32 @@ def test_ipv6_numbers_are_addresses_to_connect_to_and_to_listen_at(tmp_path: Pat
     federation, _ = read_federation(written(tmp_path, **changes))
     assert federation.parties["a"].address == place
     assert federation.parties["a"].listen == "[::]:7447"
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        ("a:1", True),
+        ("a:0", False),
+        ("a:65535", True),
+        ("a:65536", False),
+        (f"{'a' * 63}:7", True),
+        (f"{'a' * 64}:7", False),
+        (f"{'a.' * 126}a:7", True),
+        (f"{'a.' * 126}ab:7", False),
+    ],
+    ids=lambda one: str(one)[-20:],
+)
+def test_ports_labels_and_hosts_end_at_their_limits(text: str, fits: bool) -> None:
+    """A label has 63 characters at most, the name of a host 253."""
+    if fits:
+        assert str(parse_address(text)) == text
+        return
+    with pytest.raises(ValueError, match="host"):
+        parse_address(text)
+
+
+def test_a_name_has_as_many_characters_as_a_certificate_has_room_for() -> None:
+    assert usable_name("a" * LONGEST_CHARACTERS) == "a" * LONGEST_CHARACTERS
+    with pytest.raises(ValueError, match="cannot be a name"):
+        usable_name("a" * (LONGEST_CHARACTERS + 1))

@@ -3,6 +3,7 @@ that cheat."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -210,3 +211,39 @@ def test_sizes_kinds_and_receivers_are_checked(
     for name in ("server", "operator"):
         with pytest.raises(MtcdError, match=r"no parties\.key"):
             seal_of(bundles, name)
+
+
+@pytest.mark.parametrize("kind", ["x", "x" * 80])
+def test_a_kind_has_1_to_80_characters(bundles: Path, kind: str) -> None:
+    opened = seal_of(bundles, "c").open(seal_of(bundles, "a").seal("c", kind, BODY))
+    assert opened.kind == kind
+
+
+def test_a_message_may_be_as_large_as_the_limit_and_not_a_byte_larger(
+    bundles: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a, c = seal_of(bundles, "a"), seal_of(bundles, "c")
+    data = a.seal("c", "labels", BODY)
+    monkeypatch.setattr(c, "_most", len(data))
+    assert c.open(data).body == BODY
+    monkeypatch.setattr(c, "_most", len(data) - 1)
+    with pytest.raises(WireError, match="larger than this federation allows"):
+        c.open(data)
+
+    # real signatures have some bytes more or less
+    monkeypatch.setattr(a, "_key", SimpleNamespace(sign=lambda *signed: bytes(70)))
+    size = len(a.seal("c", "labels", BODY))
+    monkeypatch.setattr(a, "_most", size)
+    assert len(a.seal("c", "labels", BODY)) == size
+    monkeypatch.setattr(a, "_most", size - 1)
+    with pytest.raises(MtcdError, match=f"has {size} bytes, more than limits.message_mb"):
+        a.seal("c", "labels", BODY)
+
+
+def test_a_content_without_its_sizes_is_too_short(bundles: Path) -> None:
+    c = seal_of(bundles, "c")
+    for size in range(relay_encryption.SIZES.size):
+        with pytest.raises(WireError, match="is too short"):
+            c.open(encrypted(bundles, bytes(size)))
+    with pytest.raises(WireError, match="certificate of a sealed message is not readable"):
+        c.open(encrypted(bundles, bytes(relay_encryption.SIZES.size)))

@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("private_set_intersection")
 
 from mtcd.core.errors import DataError, MtcdError
+from mtcd.federation import psi_process
 from mtcd.federation.psi import PsiAnswerer, PsiAsker
 from mtcd.federation.psi_process import AlignmentProgress, answerer_apart, asker_apart
 from waiting import until
@@ -105,3 +106,11 @@ def _is_zombie(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:
         return True
+
+
+@pytest.mark.parametrize(
+    ("code", "how"),
+    [(-9, "was killed by signal 9"), (0, "ended with exit code 0"), (1, "ended with exit code 1")],
+)
+def test_a_process_that_ended_without_a_result_says_how(code: int, how: str) -> None:
+    assert f"its process {how}, perhaps" in psi_process._ended_early(code)

@@ -10,7 +10,7 @@ from mtcd.network.changes import absences, describe_changes, in_pieces, with_cha
 from mtcd.network.complete import Others
 from mtcd.network.edges import network_from_edges
 from mtcd.network.kinds import kind_of
-from mtcd.network.topology import Change, make_network
+from mtcd.network.topology import Change, connected_pieces, make_network
 from mtcd.network.walks import Walk, make_walk
 from mtcd.network.walks.facts import ChainFacts, Facts
 from mtcd.network.walks.lazy import lazy_chain
@@ -198,3 +198,21 @@ def test_changes_that_cannot_be_are_refused(changes: list[Change], says: str) ->
     network = make_network("path", ["a", "b", "c"])
     with pytest.raises(NetworkError, match=says):
         with_changes(network, changes)
+
+
+@pytest.mark.parametrize("rows", [2, 3, 4, 6])
+def test_a_grid_is_recognised_whatever_its_rows(rows: int) -> None:
+    assert kind_of(make_network("grid", [f"c{k}" for k in range(12)], rows=rows)) == "grid"
+
+
+def test_who_leaves_is_a_list_and_not_the_letters_of_a_name() -> None:
+    network = make_network("path", ["a", "b", "c"])
+    for change in (Change(3, leave="ab"), Change(3, join="ab")):
+        with pytest.raises(NetworkError, match="expected a list of clients, got 'ab'"):
+            with_changes(network, [change])
+
+
+def test_pieces_come_in_the_order_of_their_first_members_whatever_a_set_gives_first() -> None:
+    """A set of small numbers gives 8 before 1."""
+    apart = make_network("empty", [f"c{k}" for k in range(9)])
+    assert connected_pieces(apart.neighbours, {8, 1}) == ((1,), (8,))

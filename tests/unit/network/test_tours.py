@@ -11,7 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mtcd.core.errors import NetworkError
 from mtcd.network import tours
+from mtcd.network.edges import network_from_edges
+from mtcd.network.repair import mended, repaired_tree
 from mtcd.network.topology import Network, make_network
 from mtcd.network.tours import (
     around_the_tree,
@@ -19,9 +22,10 @@ from mtcd.network.tours import (
     following,
     hamiltonian_cycle,
     round_trip,
+    spanning_tree,
     walk_through_all,
 )
-from mtcd.network.walks.random_tour import branch_sizes, inwards_first
+from mtcd.network.walks.random_tour import RandomTourWalk, branch_sizes, inwards_first
 from mtcd.network.walks.tour import TourWalk
 from problems import networks
 
@@ -229,3 +233,56 @@ def test_around_a_tree_the_first_branch_is_first_wherever_it_begins() -> None:
     tree = [[1], [0, 2, 3], [1], [1]]
     assert around_the_tree(tree, 1) == [1, 0, 1, 2, 1, 3]
     assert around_the_tree(tree, 2) == [2, 1, 3, 1, 0, 1]
+
+
+def in_two_rings() -> Network:
+    edges = [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)]
+    return network_from_edges(edges, [f"c{k}" for k in range(6)])
+
+
+@pytest.mark.parametrize(
+    "find",
+    [
+        closed_walk,
+        spanning_tree,
+        lambda network, members: mended([0, 1, 2], network, members),
+        lambda network, members: repaired_tree({}, network, members),
+    ],
+    ids=["tour", "tree", "mended tour", "repaired tree"],
+)
+def test_no_way_through_clients_that_are_apart(find: Any) -> None:
+    """Two rings are a cycle for each client, and none for all."""
+    assert set(find(in_two_rings(), [0, 1, 2])) == {0, 1, 2}
+    with pytest.raises(NetworkError, match="can all be reached from each other"):
+        find(in_two_rings(), range(6))
+
+
+def test_every_party_finds_the_same_tour_in_whatever_order_it_names_the_members() -> None:
+    assert closed_walk(network_of("complete", 9), [8, 1, 3]) == [1, 3, 8]
+
+
+def test_a_cycle_is_the_same_in_whatever_order_a_graph_gives_its_clients() -> None:
+    graph = network_of("grid", 16).graph
+    backwards = nx.Graph()
+    backwards.add_nodes_from(reversed(range(16)))
+    backwards.add_edges_from(reversed(list(graph.edges)))
+    assert hamiltonian_cycle(backwards) == hamiltonian_cycle(graph)
+
+
+def test_a_walk_goes_round_the_tour_or_the_tree_that_it_is_given() -> None:
+    everyone = network_of("complete", 4)
+    assert TourWalk(everyone, tour=[0, 2, 1, 3]).tour == [0, 2, 1, 3]
+    assert TourWalk(everyone).tour == [0, 1, 2, 3]
+    path = {0: [2], 2: [0, 1], 1: [2, 3], 3: [1]}
+    assert RandomTourWalk(everyone, tree=path).tree == path
+    assert RandomTourWalk(everyone).tree != path
+
+
+def test_random_tours_are_drawn_for_each_seed_and_token() -> None:
+    star = network_of("star", 9)
+    orders = {
+        tuple(RandomTourWalk(star, seed=seed, token=token)._order(0, 0, 0))
+        for seed in range(3)
+        for token in range(3)
+    }
+    assert len(orders) == 9

@@ -196,3 +196,36 @@ def test_no_probability_of_a_visit_is_above_1_by_rounding() -> None:
     assert link_visits(cycle, start(5), 5).max() == 1.0
     assert random_tour_visits(path.neighbours, start(4), 5).max() == 1.0
     assert visit_probabilities(lazy_chain(everyone).P, start(5), 200).max() == 1.0
+
+
+VISITS: dict[str, Any] = {
+    "tour": lambda start, S: tour_visits([0, 1, 2], start, S),
+    "random tour": lambda start, S: random_tour_visits([[1], [0, 2], [1]], start, S),
+    "non-backtracking": lambda start, S: link_visits(network_of("path", 3), start, S),
+}
+
+
+@pytest.mark.parametrize("visits", VISITS.values(), ids=VISITS)
+def test_visits_are_of_whole_numbers_from_a_start_of_probabilities(visits: Any) -> None:
+    for S in (0, -1, 1.5, "2"):
+        with pytest.raises(ConfigError, match="S, the number of visits,"):
+            visits([0.0, 0.5, 0.5], S)
+    with pytest.raises(ConfigError, match="the start has 2 probabilities for 3 clients"):
+        visits([0.5, 0.5], 2)
+    for start in ([1.5, -0.5, 0.0], [0.5, 0.0, 0.0], [float("nan"), 0.5, 0.5]):
+        with pytest.raises(ConfigError, match="the start must be probabilities"):
+            visits(start, 2)
+
+
+@pytest.mark.parametrize("visits", VISITS.values(), ids=VISITS)
+def test_the_start_stays_as_it_was(visits: Any) -> None:
+    start = np.array([0.0, 0.5, 0.5])
+    assert visits(start, 2).sum() > 1.0
+    assert start.tolist() == [0.0, 0.5, 0.5]
+
+
+@pytest.mark.parametrize("to", [2, 5])
+def test_declared_hops_lead_to_neighbours_inside(to: int) -> None:
+    """Client 2 is no neighbour, client 5 is not there."""
+    with pytest.raises(ConfigError, match=f"leads to client {to}, which is no neighbour"):
+        declared({0: {to: 1.0}, 1: {0: 1.0}, 2: {1: 1.0}}).chain()

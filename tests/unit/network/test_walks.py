@@ -262,6 +262,17 @@ def test_the_hops_of_a_walk_from_outside_are_checked_once_and_those_of_the_packa
         assert not hasattr(type(make_walk(kind, network_of("path", 2))).next, "__wrapped__")
 
 
+def test_a_walk_from_outside_may_stay_and_may_not_leave_the_links() -> None:
+    class Skips(Walk):
+        def next(self, client: int, *where: Any) -> int:
+            return {0: 1, 1: 1, 2: 0}[client]
+
+    walk = Skips(network_of("path", 3))
+    assert [walk.next(client, -1, 0, 0, 1, 0.0) for client in (0, 1)] == [1, 1]
+    with pytest.raises(NetworkError, match="goes from client 2 to 0, which is neither a neighbour"):
+        walk.next(2, -1, 0, 0, 1, 0.0)
+
+
 def test_a_random_tour_may_begin_with_the_branch_that_the_last_one_ended_with() -> None:
     star, seen = network_of("star", 4), set()
     for seed in range(30):

@@ -9,12 +9,14 @@ from mtcd.core.checks import check_whole
 from mtcd.core.errors import ConfigError, did_you_mean
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.features import ACCELERATIONS
+from mtcd.protocol.model import Problem
 from mtcd.protocol.transports.registry import DEFAULT, TRANSPORTS
 
 if TYPE_CHECKING:
     from mtcd.methods.mtcd.mtcd import MTCD
 
-GRADIENT, MAJORISE = "gradient", "majorise"
+GRADIENT, MAJORISE, NEWTON = "gradient", "majorise", "newton"
+SOLVERS = (GRADIENT, MAJORISE, NEWTON)
 
 
 def check_settings(method: MTCD) -> None:
@@ -67,13 +69,24 @@ def _are_clusters(given: object) -> bool:
 
 
 def _check_local_solver(method: MTCD) -> None:
-    if method.local_solver not in (GRADIENT, MAJORISE):
-        hint = did_you_mean(str(method.local_solver), (GRADIENT, MAJORISE))
+    if method.local_solver not in SOLVERS:
+        hint = did_you_mean(str(method.local_solver), SOLVERS)
         raise ConfigError(f"method.local_solver: unknown solver {method.local_solver!r}: {hint}")
 
-    # The bound is of f on all samples; on another batch it would be another function.
-    if method.local_solver == MAJORISE and method.batch is not None:
-        raise ConfigError("method.local_solver: majorise needs the full batch: leave batch out.")
+    # The bound is of f on all samples; on another batch it would be another function. And a block
+    # that is solved on a few samples fits these alone.
+    if method.local_solver != GRADIENT and method.batch is not None:
+        raise ConfigError(
+            f"method.local_solver: {method.local_solver} needs the full batch: leave batch out."
+        )
+
+
+def check_solver(method: MTCD, problem: Problem) -> None:
+    """Reject a penalty that the local solver cannot handle."""
+    if method.local_solver == NEWTON and problem.nonsmooth:
+        raise ConfigError(
+            "method.local_solver: newton needs a smooth penalty: use gradient or majorise with l1."
+        )
 
 
 def _check_acceleration(method: MTCD) -> None:

@@ -142,7 +142,14 @@ class TokenClient(TokenHost):
             Q, eta = plan.local_updates, plan.stepsize
         else:
             Q, eta = plan.local_updates, plan.stepsize_at(token.t)
-        updates = LocalUpdates(Q, eta, rows, plan.majorises, (token.index, token.t, token.hop))
+        updates = LocalUpdates(
+            Q,
+            eta,
+            rows,
+            plan.majorises,
+            (token.index, token.t, token.hop),
+            newton=plan.newton,
+        )
 
         # The first visit of a token since the sync starts from theta_k^t, and not from another
         # copy.

@@ -29,7 +29,7 @@ from mtcd.methods.method import (
     check_connected,
     resolved_stepsize,
 )
-from mtcd.methods.mtcd.checks import GRADIENT, MAJORISE, check_settings
+from mtcd.methods.mtcd.checks import GRADIENT, MAJORISE, NEWTON, check_settings, check_solver
 from mtcd.methods.mtcd.client import Plan, Share
 from mtcd.methods.mtcd.combine import RULES, Combine
 from mtcd.methods.mtcd.combine.cluster import Cluster
@@ -118,10 +118,11 @@ class MTCD(TokenMethod):
     transport : 'float64', 'float32' or 'delta32', default 'float64'
         The form in which aggregates travel; parties compute in double precision. With
         ``acceleration``, 'delta32' has half the bytes.
-    local_solver : 'gradient' or 'majorise', default 'gradient'
+    local_solver : 'gradient', 'majorise' or 'newton', default 'gradient'
         'gradient' takes the Q steps on f itself. 'majorise' (ours) takes them on the quadratic
         upper bound of f at the token that arrived: one gradient and two products with the block per
-        visit, whatever Q.
+        visit, whatever Q. 'newton' (ours): each of the Q updates is up to three Newton steps on f
+        of the block, which all but minimise it; the step size has no effect.
     aggregation : 'plain', 'masked' or 'double-masked', default 'plain'
         Whether the server sees each upload, or their sum only; set by ``Privacy(aggregation=...)``.
 
@@ -250,6 +251,8 @@ class MTCD(TokenMethod):
         resolved."""
         if self.adaptive:
             return True
+        if self.local_solver == NEWTON:  # there is no step size to choose
+            return False
         kind = self._accelerated
         return self.stepsize == "auto" and kind is not None and kind.adapts
 
@@ -339,6 +342,7 @@ class MTCD(TokenMethod):
             schedule=self.schedule,
             roles=self._roles(),
             majorises=self.local_solver == MAJORISE,
+            newton=self.local_solver == NEWTON,
             features=self.features,
         )
 
@@ -360,6 +364,7 @@ class MTCD(TokenMethod):
         plan = self.plan(problem.samples, problem.outputs, network, seed)
         roles = plan.roles
         roles.check(problem)
+        check_solver(self, problem)
         # With theta = 0 the first token is zero and free. From another start the lone token
         # collects Z^0 by itself.
         if problem.warm and self.hops is None:
@@ -429,7 +434,7 @@ def STCD(  # noqa: N802 - reads as the method that it makes
         Of split networks: whether the token first collects the representations of all clients.
     transport : 'float64', 'float32' or 'delta32', default 'float64'
         As of :class:`MTCD`.
-    local_solver : 'gradient' or 'majorise', default 'gradient'
+    local_solver : 'gradient', 'majorise' or 'newton', default 'gradient'
         As of :class:`MTCD`.
 
     Returns

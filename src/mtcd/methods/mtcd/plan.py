@@ -64,6 +64,8 @@ class Plan:
     """What features add to tokens and visits; mostly nothing."""
     majorises: bool = False
     """Whether local updates are steps on a quadratic upper bound of f."""
+    newton: bool = False
+    """Whether each of the local updates minimises f over the block."""
     linear: bool = True
     """Whether representations are linear, so that the average of copies has the average of their
     representations."""

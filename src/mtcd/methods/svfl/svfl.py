@@ -105,7 +105,7 @@ class SVFL(TokenMethod):
         which takes ``stepsize``. So they do with stepsize 'auto', too.
     transport : 'float64' or 'float32', default 'float64'
         The form in which aggregates travel.
-    local_solver : 'gradient' or 'majorise', default 'gradient'
+    local_solver : 'gradient', 'majorise' or 'newton', default 'gradient'
         With ``acceleration``: as of :class:`mtcd.MTCD`.
     aggregation : 'plain', 'masked' or 'double-masked', default 'plain'
         Whether the server sees each upload, or their sum only; set by ``Privacy(aggregation=...)``.

@@ -11,6 +11,8 @@ Majorised steps do the same for every loss of bounded curvature c: they minimise
 bound of f at the aggregate z_0 that arrived, whose gradient is l'(z_0) + c*(z - z_0), so M = c*X^T
 X + l2*I. For steps up to 1/L_k the bound falls, and so does f; both have the same gradient at z_0,
 so that the fixed points are those of f.
+
+Newton's steps minimise f over the block, or nearly (``newton.py``).
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from mtcd.core.arrays import Array, Rows
 from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block
 from mtcd.models.glm.fit import LabelFit
+from mtcd.models.glm.newton import NewtonBlock
 from mtcd.models.glm.penalty import Penalty
 from mtcd.models.glm.screening import ScreenedSteps
 from mtcd.models.glm.smoothness import block_smoothness
@@ -103,6 +106,10 @@ class LinearClient:
     def local_update(self, theta: Array, aggregate: Array, updates: LocalUpdates) -> Array:
         """Q local updates; the aggregate is updated in place, the new theta_k is returned."""
         Q, eta, rows, majorise = updates.Q, updates.eta, updates.rows, updates.majorise
+        if updates.newton:
+            for _ in range(Q):
+                theta = self._newton.minimise(theta, aggregate)
+            return theta
         # The settings are compared at every visit, which is cheap; what is prepared for them takes
         # an eigendecomposition.
         if rows is None:
@@ -118,6 +125,10 @@ class LinearClient:
         X, y, loss = self.X[rows], self.y[rows], self.loss.at(rows)
         scale = len(self.y) / len(rows)
         return plain_steps(X, y, loss, self.regulariser, theta, aggregate, Q, eta, scale)
+
+    @cached_property
+    def _newton(self) -> NewtonBlock:
+        return NewtonBlock(self.X, self.y, self.loss, self.regulariser)
 
     def gradient(self, theta: Array, slope: Array) -> Array:
         """X_k^T slope + the gradient of the smooth part of r; with slope = l'(Z), the partial

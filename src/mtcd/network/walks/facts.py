@@ -153,7 +153,7 @@ class DeclaredFacts(Facts):
                     f"inside the cluster: list only those and {k} itself."
                 )
 
-        if not all(p >= 0 for p in row.values()) or not abs(sum(row.values()) - 1.0) < 1e-9:
+        if not all(p >= 0 for p in row.values()) or not math.isclose(sum(row.values()), 1.0):
             raise ConfigError(
                 f"{self.name}.transitions({k}) must be probabilities, 0 or more, that add up to 1."
             )
@@ -218,7 +218,7 @@ def checked_start(start: Sequence[float] | Array, K: int) -> Array:
         )
 
     # NaN fails every comparison: what must hold is asked for.
-    if not (p >= 0).all() or not abs(p.sum() - 1.0) < 1e-9:
+    if not (p >= 0).all() or not math.isclose(p.sum(), 1.0):
         raise ConfigError(
             "the start must be probabilities, 0 or more, that add up to 1: divide them by their "
             "sum."

@@ -44,7 +44,7 @@ class RandomTourWalk(Walk):
         super().__init__(network, within)
         members: Sequence[int] = range(network.size)
         if within is not None:
-            members = sorted(within)
+            members = tuple(within)
         self.tree = tree or spanning_tree(network, members)
         self.length: int = random_tour_length(len(members))
         # A tour of its own for each token: its orders depend on both.
@@ -152,7 +152,7 @@ def random_tour_visits(tree: Tree, start: Sequence[float] | Array, S: int) -> Ar
     for u, parent in reversed(inwards):
         _depart(arrival, tree, sizes, p, u, [v for v in tree[u] if v != parent], S)
 
-    visited = p.copy()
+    visited = p  # at the start; each arrival adds to it
     for (_, v), times in arrival.items():
         visited[v] += times.sum()
     return np.minimum(visited, 1.0)

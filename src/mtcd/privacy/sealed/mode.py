@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from mtcd.core.errors import ConfigError
 from mtcd.methods.method import Method
+from mtcd.methods.mtcd.checks import NEWTON
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.network.walks import WALKS
 from mtcd.privacy.sealed.settings import DEPTH, SealedTours
@@ -80,6 +81,7 @@ def checked(method: Method) -> MTCD:
         "transport": method.transport != DEFAULT,
         "stepsize": method.stepsize != "auto",
         "acceleration": method.acceleration not in (None, "conjugate"),
+        "local_solver": method.local_solver == NEWTON,
     }
     if given := [name for name, set_ in refused.items() if set_]:
         raise ConfigError(

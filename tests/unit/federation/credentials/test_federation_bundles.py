@@ -3,6 +3,7 @@ revoked."""
 
 import os
 import stat
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from errno import EACCES
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from bundles_on_disk import EVERYBODY, certificate, refused
@@ -20,8 +22,14 @@ from mtcd.core.version import PROTOCOL
 from mtcd.federation.administrator import init_federation
 from mtcd.federation.credentials import private_files
 from mtcd.federation.credentials.authority import Authority
-from mtcd.federation.credentials.bundle import read_bundle
-from mtcd.federation.credentials.certificates import common_name, issue, make_authority
+from mtcd.federation.credentials.bundle import WARN_BEFORE_DAYS, read_bundle
+from mtcd.federation.credentials.certificates import (
+    LONGEST_DAYS,
+    common_name,
+    issue,
+    load_key,
+    make_authority,
+)
 from mtcd.federation.credentials.membership import PeerSection
 from mtcd.federation.names import parse_address
 
@@ -316,3 +324,48 @@ def test_a_certificate_has_the_name_of_its_party_and_a_number(name: str) -> None
     assert PeerSection(certificate="a~12").certificate == "a~12"
     with pytest.raises(ValueError, match="is not the name of a certificate"):
         PeerSection(certificate=name)
+
+
+@pytest.mark.parametrize(
+    ("days", "fits"), [(0, False), (1, True), (LONGEST_DAYS, True), (LONGEST_DAYS + 1, False)]
+)
+def test_a_certificate_lasts_1_day_to_5_years(days: int, fits: bool) -> None:
+    authority = make_authority("x")
+    if fits:
+        now = datetime(2030, 1, 1, tzinfo=UTC)
+        made = issue(authority, "a", None, days, now=now).certificate
+        assert made.not_valid_after_utc == now + timedelta(days=days)
+        return
+    with pytest.raises(MtcdError, match="lasts 1 to 1825 days"):
+        issue(authority, "a", None, days)
+
+
+def test_an_authority_signs_up_to_its_last_second() -> None:
+    authority = make_authority("x")
+    end = authority.certificate.not_valid_after_utc
+    last = issue(authority, "a", None, 90, now=end - timedelta(seconds=1)).certificate
+    assert last.not_valid_after_utc == end
+    with pytest.raises(MtcdError, match="The authority expired on"):
+        issue(authority, "a", None, 90, now=end)
+
+
+@pytest.mark.parametrize(
+    ("days", "noted"), [(WARN_BEFORE_DAYS - 1, True), (WARN_BEFORE_DAYS, False)]
+)
+def test_a_certificate_that_expires_in_less_than_30_days_is_noted(
+    bundles: Path, days: int, noted: bool
+) -> None:
+    bundle = read_bundle(bundles / "a")
+    until = datetime.now(UTC) + timedelta(days=days, hours=1)
+    notes = replace(bundle, until=until).notes
+    assert len(notes) == int(noted)
+    assert all(note.startswith(f"The certificate expires on {until:%Y-%m-%d}") for note in notes)
+
+
+def test_a_key_of_another_kind_is_no_key_of_a_federation() -> None:
+    of_another_kind = ed25519.Ed25519PrivateKey.generate().private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    for content in (of_another_kind, b"", b"nonsense"):
+        with pytest.raises(MtcdError, match="key.pem is not a private key of a federation"):
+            load_key(content, "key.pem")
