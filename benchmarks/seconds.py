@@ -139,6 +139,11 @@ def problem(clients: int) -> mtcd.VerticalData:
     return mtcd.synthetic("ridge", samples=SAMPLES, features=FEATURES, clients=clients)
 
 
+@cache
+def _thin(clients: int, samples: int) -> mtcd.VerticalData:
+    return mtcd.synthetic("ridge", samples=samples, features=clients, clients=clients, seed=0)
+
+
 def trained(clients: int, contender: Contender) -> Count:
     """Train to the gap, and count."""
     model, stop = mtcd.Glm("ridge", l2=L2), mtcd.Stop(gap=GAP, iterations=contender.most)
@@ -150,9 +155,7 @@ def trained(clients: int, contender: Contender) -> Count:
 def seconds(clients: int, contender: Contender, count: Count, links: Links) -> float:
     """Simulated seconds of so many iterations, with messages of this size."""
     # a column each: times depend on how long messages are, not on what is in them
-    data = mtcd.synthetic(
-        "ridge", samples=round(count.floats), features=clients, clients=clients, seed=0
-    )
+    data = _thin(clients, round(count.floats))
     ends = []
     for periods in (1, 1 + contender.sampled):
         engine = VirtualTime(links, VISIT_SECONDS)
