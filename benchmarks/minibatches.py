@@ -21,8 +21,8 @@ from mtcd.methods.method import Method
 CLIENTS = 8
 GAPS = (1e-1, 1e-2, 1e-3, 1e-4)
 TOURS = {"walk": "tour", "acceleration": "conjugate"}
-# of those of N = 20,000: batch, step size, and after how many epochs it is halved
-BY_HAND = ((500, 3e-5, 1000), (500, 3e-5, 20), (2000, 3e-5, 20), (2000, 6e-5, 20))
+# with N = 20,000: batch, step size, and after how many epochs it is halved
+BY_HAND = ((500, 3e-5, 1000), (500, 6e-5, 2), (500, 6e-5, 4), (2000, 6e-5, 6))
 
 
 def tours(features: int, samples: int) -> dict[str, Method]:

@@ -106,6 +106,10 @@ CLAIMS: dict[str, list[tuple[str, Check]]] = {
             slower_along(("random-0.4", "path"), "stcd"),
         ),
         (
+            "The same on BASEHOCK",
+            slower_along(("basehock-random-0.4", "basehock-path"), "stcd"),
+        ),
+        (
             "Proximal steps for the l1 penalty work, though the theory does not cover them",
             gets_below("stcd", 0.1),
         ),
