@@ -37,7 +37,7 @@ from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.delivery.journal import FIELDS
 from mtcd.federation.processes import Processes, free_ports
 from mtcd.models.glm.model import Glm
-from mtcd.protocol.updates import LocalUpdates
+from mtcd.protocol.model import LocalUpdates
 
 ROUNDS = 3
 SECONDS = 3.0  # of hops or pings that are counted

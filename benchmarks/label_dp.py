@@ -29,7 +29,7 @@ import mtcd
 from benchmarks.leak_attacks import Matrix
 from mtcd.core.arrays import Rows
 from mtcd.models.label_noise import with_noise
-from mtcd.privacy.label_privacy import LabelSource
+from mtcd.privacy.settings import LabelSource
 
 EPSILONS = (1.0, 2.0, 4.0, 8.0, None)
 TEST_SHARE = 0.3

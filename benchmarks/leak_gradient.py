@@ -28,11 +28,11 @@ from benchmarks.leak import A, Recording
 from benchmarks.leak_attacks import Matrix
 from mtcd.core.errors import DataError, MtcdError
 from mtcd.models.glm.model import LinearProblem
-from mtcd.privacy.label_privacy import LabelSource
 from mtcd.privacy.labels.mechanisms import probabilities
 from mtcd.privacy.labels.settings import LabelDP
 from mtcd.privacy.labels.soft import SoftLabels
 from mtcd.privacy.sealed.settings import SealedTours
+from mtcd.privacy.settings import LabelSource
 
 
 class Observed(NamedTuple):

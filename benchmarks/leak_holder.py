@@ -34,11 +34,10 @@ from mtcd.network.topology import make_network
 from mtcd.privacy.sealed.bfv import seal_format
 from mtcd.privacy.sealed.bfv.bfv import SCHEME, BfvKey, BfvSealer
 from mtcd.privacy.sealed.bfv.fixed_point import fix_matrix
-from mtcd.privacy.sealed.bfv.keys import join, split
+from mtcd.privacy.sealed.bfv.keys import join, split, uniform
 from mtcd.privacy.sealed.bfv.layout import centred
 from mtcd.privacy.sealed.bfv.parameters import SENT_PRIMES, choose_parameters
 from mtcd.privacy.sealed.bfv.public_keys import Context, EncryptionKeys
-from mtcd.privacy.sealed.bfv.randomness import uniform
 from mtcd.privacy.sealed.bfv.seal_format import Polynomials
 from mtcd.privacy.sealed.bfv.wire import PRODUCT, VECTOR, CipherFrame
 from mtcd.privacy.sealed.plan import SealedPlan

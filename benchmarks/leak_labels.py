@@ -20,10 +20,10 @@ import mtcd
 from benchmarks.lattice import labels_from_sums, nearest_labels
 from benchmarks.leak_attacks import Matrix
 from mtcd.engines.local import LocalEngine
-from mtcd.privacy.label_privacy import LabelSource
 from mtcd.privacy.labels.mechanisms import probabilities
-from mtcd.privacy.sealed.label_sums import STEP
+from mtcd.privacy.sealed.plan import STEP
 from mtcd.privacy.sealed.settings import SealedTours
+from mtcd.privacy.settings import LabelSource
 from mtcd.protocol.ledger.ledger import Ledger
 
 SOFT = 0.125

@@ -25,7 +25,7 @@ from mtcd.network.topology import Network, make_network
 from mtcd.protocol.engine import Engine
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.ray.engine import RayEngine
-from mtcd.training.recipes import BlockRecipe
+from mtcd.training.training import BlockRecipe
 
 SEED = 0
 ROUNDS = 2

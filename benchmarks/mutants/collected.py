@@ -31,7 +31,9 @@ OPTIONS = (
 # seconds of processor time: a test that takes longer is stopped while it is recorded, and never
 # asked
 LONGEST = 15
-CASES_TAKE = 5  # seconds: then, further cases of a parametrised test are neither recorded nor asked
+CASES_TAKE = (
+    10  # seconds: then, further cases of a parametrised test are neither recorded nor asked
+)
 Known = dict[str, tuple[float, list[str]]]
 """Of each test: how long it takes, and the functions that it calls."""
 

@@ -107,7 +107,8 @@ def _moments_of(function: ast.FunctionDef) -> set[str]:
         for target in node.targets:
             pairs = [(target, node.value)]
             if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-                pairs = list(zip(target.elts, node.value.elts, strict=True))
+                # With a star on one side there may be fewer: none of these is a moment.
+                pairs = list(zip(target.elts, node.value.elts, strict=False))
 
             for one, value in pairs:
                 if isinstance(one, ast.Name) and _is_moment(value, set()):

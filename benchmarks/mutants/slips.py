@@ -306,27 +306,39 @@ def all_slips(root: Path, packages: Iterable[str], equivalent: bool = False) -> 
     everywhere = sorted((root / PACKAGE).rglob("*.py"))
     project = examined(path.read_text(encoding="utf-8") for path in everywhere)
     listed = read_list(SLIPS)
+    random = read_list()
     found: list[Slip] = []
     for package in packages:
         for path in sorted((root / PACKAGE / package).glob("*.py")):
-            reasons = listed.get(path.relative_to(root / PACKAGE).as_posix(), {})
+            module = path.relative_to(root / PACKAGE).as_posix()
+            reasons, edges = listed.get(module, {}), random.get(module, {})
             name = path.relative_to(root).as_posix()
             text = path.read_text(encoding="utf-8")
-            found.extend(slips_of(text, name, reasons, project, equivalent))
+            found.extend(slips_of(text, name, reasons, project, equivalent, edges))
 
     return found
 
 
 def slips_of(
-    text: str, name: str, reasons: Reasons, project: Project, equivalent: bool = False
+    text: str,
+    name: str,
+    reasons: Reasons,
+    project: Project,
+    equivalent: bool = False,
+    edges: Reasons | None = None,
 ) -> Iterator[Slip]:
-    """Those of a module, without those on lines that are listed, or only these."""
+    """Those of a module, without those on lines that are listed, or only these.
+
+    ``edges``: the lines that are listed for random mutants, of which a value on an edge is one.
+    """
     tree, source = ast.parse(text), Source.of(text)
     lines, functions = text.splitlines(), list(functions_of(tree))
     for operator, slips in CATALOGUE.items():
         for line, edits in slips(tree, source, project):
-            function = function_at(line, functions)
-            listed = code_of(lines[line - 1]) in reasons.get(function, {})
+            function, code = function_at(line, functions), code_of(lines[line - 1])
+            listed = code in reasons.get(function, {})
+            if operator == "value on an edge" and edges is not None:
+                listed = listed or code in edges.get(function, {})
             if listed == equivalent:
                 yield Slip(name, function, line, operator, edits)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from mtcd.config.unfinished import Unfinished
+from mtcd.config.one_training import Unfinished
 from mtcd.core.workers import Backend, Failed, QueueStatus, Workers, open_workers
 from mtcd_experiments.plan import CurvePlan, FigurePlan
 from mtcd_experiments.results import CurveResult, Results

@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from mtcd.config.numbers import Number
 from mtcd.config.schema import Count, Section
+from mtcd.config.section import Number
 from mtcd.protocol.ledger.costs import Per
 
 Positive = Annotated[Number, Field(gt=0, allow_inf_nan=False)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mtcd.config.identity import identity
+from mtcd.config.one_training import identity
 from mtcd.config.schema import Config
 from mtcd.core.arrays import Array
 from mtcd.core.errors import MtcdError

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mtcd.config.one_training import train_one
+from mtcd.config.one_training import Unfinished, train_one
 from mtcd.config.schema import Config
-from mtcd.config.unfinished import Unfinished
 from mtcd.core.errors import DataError
 from mtcd.training.history import LEARNT, PLAIN, Measurement
 from mtcd_experiments.schema import Measure

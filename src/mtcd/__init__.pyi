@@ -14,14 +14,14 @@ from mtcd.data.synthetic import synthetic as synthetic
 from mtcd.data.tables import TableShare as TableShare
 from mtcd.data.tables import read_tables as read_tables
 from mtcd.data.vertical import VerticalData as VerticalData
-from mtcd.estimators.classifier import MTCDClassifier as MTCDClassifier
-from mtcd.estimators.regressor import MTCDRegressor as MTCDRegressor
+from mtcd.estimators.linear import MTCDClassifier as MTCDClassifier
+from mtcd.estimators.linear import MTCDRegressor as MTCDRegressor
 from mtcd.inspection.facts import Inspection as Inspection
 from mtcd.inspection.inspect import inspect as inspect
 from mtcd.methods.dcpa.dcpa import DCPA as DCPA
 from mtcd.methods.mtcd.mtcd import MTCD as MTCD
 from mtcd.methods.mtcd.mtcd import STCD as STCD
-from mtcd.methods.mtcd.schedule import Schedule as Schedule
+from mtcd.methods.mtcd.stepsizes import Schedule as Schedule
 from mtcd.methods.svfl.svfl import SVFL as SVFL
 from mtcd.methods.tree_cg.tree_cg import TreeCG as TreeCG
 from mtcd.models.glm.model import Glm as Glm

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmarks.mutants.bench import nearest
@@ -52,6 +53,7 @@ SCRIPT = """
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from benchmarks.mutants.bench import Bench
 
 @dataclass(frozen=True)
@@ -219,7 +221,8 @@ def order(seed, names):
     ), bounded(draw, high=3)
 
 def late(began):
-    now = monotonic()
+    now, *others = monotonic(), began, began
+    (*all, last) = (*others,)
     return now - began > 2 or time() < began
 """
 SLIPS = {
@@ -253,7 +256,7 @@ SLIPS = {
 }
 
 
-def slips_in(project: Path, reasons: dict[str, dict[str, str]], **how: bool) -> list[Slip]:
+def slips_in(project: Path, reasons: dict[str, dict[str, str]], **how: Any) -> list[Slip]:
     name = "src/mtcd/slipping.py"
     (project / name).write_text(SLIPPING)
     return list(slips_of(SLIPPING, name, reasons, examined([SLIPPING]), **how))
@@ -300,6 +303,15 @@ def test_slips_on_lines_that_are_listed_are_left_out(project: Path) -> None:
     rest, listed = slips_in(project, reasons), slips_in(project, reasons, equivalent=True)
     assert {(slip.function, slip.line) for slip in listed} == {("bounded", 18)}
     assert len(rest) + len(listed) == len(slips_in(project, {}))
+
+
+def test_a_limit_that_is_listed_for_random_mutants_is_none_of_slips_either(project: Path) -> None:
+    """It is the same change; of other slips on that line nothing is known."""
+    both = {"bounded": {"if x < low:": "for the test", "kept = deepcopy(names)": "for the test"}}
+    rest = slips_in(project, {}, edges=both)
+    left_out = set(slips_in(project, {})) - set(rest)
+    assert {(one.operator, one.function) for one in left_out} == {("value on an edge", "bounded")}
+    assert slips_in(project, {}, equivalent=True, edges=both) == list(left_out)
 
 
 def test_the_scores_of_slips_and_of_random_mutants_stand_side_by_side(

@@ -30,8 +30,8 @@ from mtcd.testing.federation_engine import FederationEngine
 from mtcd.training.divergence import worst_end_of
 from mtcd.training.observer import Observer
 from mtcd.training.pace import Growing
-from mtcd.training.recipes import BlockRecipe
 from mtcd.training.stop import Stop
+from mtcd.training.training import BlockRecipe
 from own_parts import bundles, model_section
 from problems import make_data
 from simulated_links import UnevenLinks

@@ -55,6 +55,18 @@ CASES: dict[str, tuple[Method, Glm, list[Change]]] = {
         RIDGE,
         [],
     ),
+    "memory, solved blocks": (
+        MTCD(
+            clusters=CLUSTERS,
+            hops=4,
+            walk="tour",
+            combine="memory",
+            local_solver="newton",
+            stepsize=1.0,
+        ),
+        Glm("logistic", l2=0.3),
+        [],
+    ),
     "optimal, crossing": (MTCD(tokens=3, hops=3, stepsize=0.02, combine="optimal"), RIDGE, []),
     "dcpa B": (DCPA(stepsize=0.05), RIDGE, []),
     "dcpa A": (DCPA(stepsize=0.05, variant="A"), LASSO, []),

@@ -5,7 +5,7 @@ import pytest
 import mtcd
 from mtcd.methods.mtcd.client import Plan
 from mtcd.methods.mtcd.mtcd import MTCD
-from mtcd.methods.mtcd.schedule import scheduled
+from mtcd.methods.mtcd.stepsizes import scheduled
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.protocol.batches import Batches
 from mtcd.testing.references import splitnet as reference

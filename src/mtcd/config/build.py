@@ -10,9 +10,8 @@ from typing import Any, cast
 
 import yaml
 
-from mtcd.config.default_method import default_section
-from mtcd.config.instances import instance
-from mtcd.config.keys import has_depth, keys_of
+from mtcd.config.keys import has_depth, instance, keys_of
+from mtcd.config.method_schema import default_section
 from mtcd.config.schema import Config, OwnTable, TableData
 from mtcd.config.settings import build_settings, settings_of
 from mtcd.core import features

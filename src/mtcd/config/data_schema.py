@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, model_validator
 
-from mtcd.config.numbers import Number, Whole
-from mtcd.config.section import Alternatives, Count, Fraction, Section, Seed, registered
+from mtcd.config.section import (
+    Alternatives,
+    Count,
+    Fraction,
+    Number,
+    Section,
+    Seed,
+    Whole,
+    registered,
+)
 from mtcd.core import features
 from mtcd.core.errors import MtcdError
 from mtcd.data.prepare import read_recipe

@@ -1,21 +1,75 @@
-"""The keys of a method, which are the parameters of what makes it."""
+"""Keys of a config that are the parameters of what they make: of methods, and of other registered
+classes."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, PydanticUserError, create_model
+from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, create_model
 
-from mtcd.config.instances import default_of
-from mtcd.config.numbers import Number, Whole
-from mtcd.core.errors import ConfigError
+from mtcd.config.section import Number, Whole
+from mtcd.core.errors import ConfigError, did_you_mean
 from mtcd.methods.method import METHODS, Method
 from mtcd.methods.mtcd.features import ACCELERATIONS
+
+
+def default_of(parameter: inspect.Parameter) -> Any:
+    """The default of a field for a parameter; an ellipsis, as pydantic has it, where it is
+    required."""
+    if parameter.default is parameter.empty:
+        return ...
+    return parameter.default
+
+
+def instance(where: str, kind: str, made: Callable[..., Any], given: Mapping[str, Any]) -> Any:
+    """The class of this kind with these settings, checked by its type hints.
+
+    Parameters
+    ----------
+    where
+        The key of the config, with which errors begin.
+    kind
+        The name of the class in the config.
+    made
+        The class, or a function that makes it.
+    given
+        The other keys.
+
+    Raises
+    ------
+    ConfigError
+        A key is no parameter, or its value is of another type.
+    """
+    parameters = inspect.signature(made).parameters
+    for name in given:
+        if name not in parameters:
+            raise ConfigError(
+                f"{where}: {kind} has no key {name!r}; {did_you_mean(name, parameters)}"
+            )
+    maker: Any = made
+    if isinstance(made, type):
+        maker = vars(made)["__init__"]
+    hints = get_type_hints(maker)
+
+    fields: dict[str, Any] = {}
+    for name, parameter in parameters.items():
+        fields[name] = (hints.get(name, Any), default_of(parameter))
+
+    try:
+        # pydantic checks by type hints, as for the sections of the config
+        settings = create_model(kind, __config__=ConfigDict(extra="forbid"), **fields)(**given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ConfigError(
+            f"{where}.{'.'.join(map(str, first['loc'][:1]))}: {first['msg']}."
+        ) from None
+    # only what was given: defaults of a factory are made by the class itself
+    return made(**{name: getattr(settings, name) for name in given})
 
 
 def keys_of(kind: str) -> set[str]:

@@ -1,4 +1,5 @@
-"""The section ``method`` of a config, whose keys depend on its kind."""
+"""The section ``method`` of a config, whose keys depend on its kind; and the one that is taken where
+a config has none."""
 
 from __future__ import annotations
 
@@ -7,11 +8,13 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, SerializeAsAny
 
-from mtcd.config.keys import section_of
-from mtcd.config.numbers import Number, Whole
-from mtcd.config.section import Alternatives, Section
+from mtcd.config.keys import has_depth, keys_of, section_of
+from mtcd.config.section import Alternatives, Number, Section, Whole
 from mtcd.core.errors import ConfigError
-from mtcd.methods.method import METHODS
+from mtcd.methods.default import default_method
+from mtcd.methods.method import METHODS, Method
+from mtcd.privacy.settings import Privacy
+from mtcd.training.kinds import kind_of
 
 
 class ScheduleSection(Section):
@@ -74,8 +77,9 @@ class MethodSection(Alternatives):
     `random-tour`: around a spanning tree, its branches in a fresh random order each time;
     `non-backtracking`: not back where it came from;
     `metropolis`: equally often at every client"""
-    clusters: Literal["auto"] | list[list[str | int]] | None = None
-    """lists of clients, or `auto` to find them; tokens stay inside"""
+    clusters: Literal["auto", "balanced"] | list[list[str | int]] | None = None
+    """lists of clients, `auto` to find them, or `balanced` to find them and even out the length of
+    their tours (for `walk: tour`); tokens stay inside"""
     start: str | int | dict[str, Number] | list[str | int | dict[str, Number]] | None = None
     """where tokens start: a client, weights `{a: 1, b: 3}`, or a list with one of these per token;
     uniform unless given"""
@@ -145,3 +149,32 @@ def section_for(kind: object) -> type[MethodSection]:
         return cast(type[MethodSection], section_of(kind, MethodSection))
     except ConfigError as error:
         raise ValueError(str(error)) from None
+
+
+def method_section(method: Method) -> MethodSection:
+    """The section of a config that makes this method."""
+    settings = {}
+    for name in keys_of(method.kind):
+        if hasattr(method, name):
+            settings[name] = getattr(method, name)
+
+    if method.acceleration is not None and method.chooses_steps:
+        # in a method it is a number by now, which belongs to this data
+        settings |= {"stepsize": "auto"}
+    if not has_depth(settings.get("acceleration")):  # a note would say that it has no effect
+        settings.pop("depth", None)
+    return section_for(method.kind).model_validate({"kind": method.kind, **settings})
+
+
+def default_section(
+    model: Section,
+    privacy: Privacy | None = None,
+    connected: bool = True,
+    server: bool | None = None,
+) -> MethodSection:
+    """The section of the default method for the section of a model: see ``default_method``.
+
+    The section alone decides, as a model cannot be made before the code of a loss of one's own is
+    found.
+    """
+    return method_section(default_method(kind_of(model), model, connected, privacy, server))

@@ -7,14 +7,26 @@ from typing import Annotated, Any, Self, cast
 
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ModelWrapValidatorHandler,
     model_validator,
 )
 
-from mtcd.config.numbers import Number, Whole
 from mtcd.core import features
+
+
+def no_bool(value: Any) -> Any:
+    """YAML's true is no number, though Python's is."""
+    if isinstance(value, bool):
+        raise ValueError("should be a number")
+    return value
+
+
+Number = Annotated[float, BeforeValidator(no_bool)]
+Whole = Annotated[int, BeforeValidator(no_bool)]
+
 
 Count = Annotated[Whole, Field(ge=1)]
 FromZero = Annotated[Whole, Field(ge=0)]

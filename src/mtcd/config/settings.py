@@ -12,7 +12,7 @@ from mtcd.config.schema import (
 )
 from mtcd.core.errors import ConfigError
 from mtcd.methods.method import METHODS, Method
-from mtcd.methods.mtcd.schedule import Schedule
+from mtcd.methods.mtcd.stepsizes import Schedule
 from mtcd.methods.privacy_modes import with_privacy
 from mtcd.models.metrics import find_metric
 from mtcd.protocol.ledger.costs import Costs

@@ -6,8 +6,7 @@ from typing import Any
 
 from pydantic import model_validator
 
-from mtcd.config.numbers import Number, Whole
-from mtcd.config.section import Count, Section
+from mtcd.config.section import Count, Number, Section, Whole
 
 
 class PlateauSection(Section):

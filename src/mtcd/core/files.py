@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import os
@@ -184,7 +185,7 @@ def fresh_folder(target: Path, stays: Collection[str] = ()) -> Iterator[Path]:
 
         # From here to the last file the folder is no run: a reader in between finds no marker.
         (target / MARKER).unlink(missing_ok=True)
-        for name in [*sorted(run_files() - {MARKER}), MARKER]:
+        for name in [*(run_files() - {MARKER}), MARKER]:
             if (writing / name).exists():
                 os.replace(writing / name, target / name)
             elif name not in stays:
@@ -259,3 +260,58 @@ def write_all(files: Mapping[Path, bytes]) -> None:
             raise MtcdError(
                 f"{path} cannot be written ({error.strerror or error}): choose another place."
             ) from None
+
+
+@contextmanager
+def locked(path: Path, mode: int) -> Iterator[bytes]:
+    """The content of a file that no other process changes meanwhile; it is made, if need be.
+
+    Whoever changes it replaces it: a lock on a file that was replaced while this process waited for
+    it is worthless.
+
+    Parameters
+    ----------
+    path
+        The file.
+    mode
+        Its mode, if it is made.
+    """
+    while True:
+        # Opened anew at each attempt: whoever held the lock may have replaced the file.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, mode)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            try:
+                # The file at this path now, and the one that is locked: the same, or the lock
+                # guards nothing.
+                current = os.path.samestat(os.fstat(descriptor), os.stat(path))
+            except FileNotFoundError:
+                current = False
+            if current:
+                yield path.read_bytes()
+                return
+        finally:
+            # This ends the lock too.
+            os.close(descriptor)
+
+
+def replaced(path: Path, content: bytes, mode: int) -> None:
+    """Replace a file, by one that is on disk before it counts.
+
+    Parameters
+    ----------
+    path
+        The file, which this process has locked.
+    content
+        What it holds from now on.
+    mode
+        Its mode.
+    """
+    # The same name for everybody: only the process with the lock writes it.
+    aside = path.with_name(f"{WRITING}{path.name}")
+    with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    # Atomic: a reader without the lock sees the old content or the new one.
+    os.replace(aside, path)

@@ -9,8 +9,8 @@ import numpy as np
 import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
+from mtcd.core.arrays import is_sparse
 from mtcd.core.errors import DataError, listing
-from mtcd.data.sparse import is_sparse
 
 # the square of anything larger, summed over samples, could overflow
 LARGEST = 1e100

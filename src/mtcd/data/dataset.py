@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.core.arrays import Rows
+from mtcd.core.arrays import Rows, is_sparse, plain
 from mtcd.core.checks import check_whole
 from mtcd.core.errors import DataError, did_you_mean, listing
 from mtcd.core.seeding import stream
@@ -20,9 +20,7 @@ from mtcd.data.checks import check_labels
 from mtcd.data.draws import drawn_holdout
 from mtcd.data.labels import as_labels
 from mtcd.data.samples import as_samples, check_samples, is_array, sample_shape, take
-from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import VerticalData
-from mtcd.protocol.codec.tensors import plain
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,11 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.core.arrays import Array
+from mtcd.core.arrays import Array, is_sparse, is_tensor, plain
 from mtcd.core.errors import DataError, did_you_mean, listing
 from mtcd.data.checks import is_missing
-from mtcd.data.sparse import is_sparse
-from mtcd.protocol.codec.tensors import is_tensor, plain
 
 if TYPE_CHECKING:
     import polars as pl

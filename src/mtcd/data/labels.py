@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mtcd.core.arrays import Array
+from mtcd.core.arrays import Array, plain
 from mtcd.core.errors import DataError, listing
 from mtcd.data.frames import as_frame, as_numbers, check_row_order
-from mtcd.protocol.codec.tensors import plain
 
 
 def as_labels(y: ArrayLike, what: str = "labels") -> NDArray[np.generic]:

@@ -1,7 +1,7 @@
 """The features of one client for split networks: an array, a tensor, or a data set with samples by
 number.
 
-Nothing here imports torch (see ``protocol/codec/tensors.py``).
+Nothing here imports torch (see ``core/arrays.py``).
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.core.arrays import Rows
+from mtcd.core.arrays import Rows, is_sparse, is_tensor
 from mtcd.core.errors import DataError, listing
 from mtcd.data.frames import as_frame
-from mtcd.data.sparse import is_sparse
-from mtcd.protocol.codec.tensors import is_tensor
 
 
 @dataclass(frozen=True, eq=False)

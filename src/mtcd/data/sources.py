@@ -18,15 +18,14 @@ import polars as pl
 import scipy  # its parts are loaded when they are used
 from numpy.typing import ArrayLike, NDArray
 
-from mtcd.core.arrays import Array
+from mtcd.core.arrays import Array, is_sparse
 from mtcd.core.errors import DataError, did_you_mean
 from mtcd.core.own_code import imported
 from mtcd.data.checks import check_values
 from mtcd.data.labels import as_labels
-from mtcd.data.missing_file import no_such_file
 from mtcd.data.shares import even_shares
-from mtcd.data.sparse import is_sparse
 from mtcd.data.svmlight import read_matrix
+from mtcd.data.table_files import no_such_file
 from mtcd.data.vertical import Block, VerticalData
 
 

@@ -11,15 +11,13 @@ import polars as pl
 import scipy  # its parts are loaded when they are used
 from numpy.typing import ArrayLike
 
-from mtcd.core.arrays import Array
+from mtcd.core.arrays import Array, is_sparse, plain
 from mtcd.core.errors import DataError
 from mtcd.data.frames import UNEQUAL, AnyFrame, as_frame, check_distinct, check_row_order
 from mtcd.data.labels import as_labels, as_weights
 from mtcd.data.prepare import RawColumns
 from mtcd.data.shares import assigned
-from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block, VerticalData, in_order, prepared, told
-from mtcd.protocol.codec.tensors import plain
 
 
 def split(

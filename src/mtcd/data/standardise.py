@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
-from mtcd.core.arrays import Array
+from mtcd.core.arrays import Array, is_sparse
 from mtcd.core.errors import DataError, listing
-from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block, VerticalData
 
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from mtcd.core.arrays import Array
 from mtcd.core.checks import check_whole
 from mtcd.core.errors import DataError
-from mtcd.data.missing_file import no_such_file
 from mtcd.data.splitting import split
+from mtcd.data.table_files import no_such_file
 from mtcd.data.vertical import VerticalData
 
 ENDINGS = (".svm", ".libsvm", ".svmlight")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +15,6 @@ import numpy as np
 import polars as pl
 
 from mtcd.core.errors import DataError, did_you_mean, listing
-from mtcd.data.missing_file import no_such_file
 from mtcd.data.table_values import parsed
 
 DELIMITERS = (",", ";", "\t")
@@ -266,3 +266,41 @@ def _ids(path: Path, ids: pl.Series) -> pl.DataFrame:
             f"keep one row per id."
         )
     return pl.DataFrame({"id": text, "row": np.arange(len(text))})
+
+
+# 's3:', 'https:'; one letter alone is a drive of Windows
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
+
+def no_such_file(path: Path) -> DataError:
+    """The error for a file that does not exist: what was looked for, where, and what can be
+    read."""
+    address = _address(path)
+    if address is None:
+        return DataError(
+            f"There is no file {path}: check the path (it was looked for from {Path.cwd()})."
+        )
+
+    # browsers show paths like this, and people copy them
+    if address.startswith("file:"):
+        return DataError(f"{address} is an address: name the file by its path, without 'file://'.")
+
+    return DataError(
+        f"{address} is an address, and data is read from files of this machine: .csv, .tsv, "
+        ".parquet, or svmlight. Copy it to this machine and name the copy; or read it in Python "
+        "(polars.read_parquet, pandas.read_csv) and pass the frame to mtcd.split."
+    )
+
+
+def _address(path: Path) -> str | None:
+    """The address that was made into this path, by which '//' became '/'; None if it was a path.
+
+    A config puts its own folder in front, so the scheme may stand at any place.
+    """
+    for i, part in enumerate(path.parts):
+        if _SCHEME.fullmatch(part):
+            slashes = "//"
+            if part == "file:":  # of a file of this machine, the host is left out
+                slashes = "///"
+            return part + slashes + "/".join(path.parts[i + 1 :])
+    return None

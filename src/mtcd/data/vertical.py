@@ -13,12 +13,11 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.core.arrays import Array, Rows
+from mtcd.core.arrays import Array, Rows, is_sparse
 from mtcd.core.errors import DataError, listing, warn_of_data
 from mtcd.data.checks import check_blocks, check_clients, check_labels, check_weights
 from mtcd.data.draws import drawn_holdout
 from mtcd.data.prepare import Preparations, RawColumns
-from mtcd.data.sparse import is_sparse
 
 # a dense array or a csr_array: scipy ships no types, so the alias cannot say more
 Block: TypeAlias = Any

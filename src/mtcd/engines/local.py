@@ -7,13 +7,25 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from mtcd.engines.in_process import InProcessEngine
-from mtcd.protocol.engine_state import EngineState
-from mtcd.protocol.ledger.ledger import Ledger
-from mtcd.protocol.ledger.record import record
-from mtcd.protocol.monitor import Monitor
+from mtcd.protocol.engine import Engine, Monitor
+from mtcd.protocol.ledger.ledger import Ledger, record
+from mtcd.protocol.model import EpochLoss
 from mtcd.protocol.party import MONITOR, SERVER, Message, Part, Parties, Party, Progress
+from mtcd.protocol.snapshots import EngineState
 from mtcd.protocol.state import Snapshot
+
+
+class InProcessEngine(Engine):
+    """Reads parameters from the party objects, which do not change during an observation."""
+
+    def __init__(self, parties: Parties, ledger: Ledger) -> None:
+        self.parties, self.ledger = parties, ledger
+
+    def parameters(self) -> list[Any]:
+        return self.parties.parameters()
+
+    def epoch_loss(self) -> EpochLoss | None:
+        return self.parties.epoch_loss()
 
 
 class LocalEngine(InProcessEngine):
@@ -123,16 +135,13 @@ class LocalEngine(InProcessEngine):
             return self.parties.checkpointed.snapshot()
         # messages before the report are under way already
         reported = next(i for i, message in enumerate(self._outgoing) if message is self._report)
-        observed = None
-        if self._observed is not None:
-            observed = list(self._observed)
         state = EngineState(
             [party.state() for party in self._parties()],
             self.monitor.state(),
             waiting=list(self._waiting),
             outgoing=list(self._outgoing[reported + 1 :]),
             ahead=self._ahead,
-            observed=observed,
+            observed=self._observed,
             reached=self._reached,
         )
         return state.snapshot()
@@ -148,10 +157,10 @@ class LocalEngine(InProcessEngine):
         self._waiting, self.opening = state.waiting, state.outgoing
         self._ahead, self._observed, self._reached = state.ahead, state.observed, state.reached
 
-    def _parties(self) -> list[Party]:
+    def _parties(self) -> Sequence[Party]:
         server = self.parties.server
         if server is None:
-            return list(self.parties.clients)
+            return self.parties.clients
         return [*self.parties.clients, server]
 
     def _record(self, message: Message) -> None:

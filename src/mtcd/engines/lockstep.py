@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mtcd.engines.in_process import InProcessEngine
+from mtcd.engines.local import InProcessEngine
 from mtcd.protocol.ledger.ledger import CLIENT_CLIENT
 from mtcd.protocol.party import Progress
 from mtcd.protocol.snapshots import restored, take

@@ -4,7 +4,7 @@ from mtcd.core.features import Feature
 
 FEATURE = Feature(
     public_names={
-        "MTCDClassifier": "mtcd.estimators.classifier",
-        "MTCDRegressor": "mtcd.estimators.regressor",
+        "MTCDClassifier": "mtcd.estimators.linear",
+        "MTCDRegressor": "mtcd.estimators.linear",
     },
 )

@@ -1,16 +1,20 @@
-"""What the linear classifier and regressor share."""
+"""The linear classifier and regressor, with the interface of scikit-learn."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mtcd.core.arrays import Array
-from mtcd.estimators.base import SplitEstimator, refuse_categories, value_errors
+from mtcd.estimators.base import SplitEstimator, checked_weights, refuse_categories, value_errors
+from mtcd.estimators.classes import SplitClassifier
 from mtcd.estimators.convergence import warn_unless_converged
 from mtcd.methods.default import default_method
 from mtcd.methods.method import Method
@@ -106,3 +110,196 @@ class LinearEstimator(SplitEstimator):
 
     def _default_method(self) -> Method:
         return default_method(LINEAR, self)  # which has an l1, as the model that it makes
+
+
+class MTCDClassifier(SplitClassifier, LinearEstimator):
+    """Linear classification on vertically split columns, as an estimator of scikit-learn.
+
+    If training ended at ``max_iter``, or on a plateau where f is still more than 100 ``tol`` above
+    the optimum by an estimate, a ``ConvergenceWarning`` says so. Settings of a method are
+    parameters too: ``method__local_updates``.
+
+    After ``fit``: ``classes_``, ``coef_`` (a row for each class, or one row for two),
+    ``intercept_``, ``n_iter_``, and ``run_``, the :class:`mtcd.Run`.
+
+    Parameters
+    ----------
+    blocks : int or mapping, optional
+        The number of clients, over which the columns are split evenly (4 by default, or fewer if
+        there are fewer columns), or a mapping from clients to their columns, by name or position.
+    network : str, Network or links, default 'complete'
+        As in :func:`mtcd.train`.
+    method : Method, optional
+        As in :func:`mtcd.train`; by default a token on an accelerated tour.
+    loss : str, optional
+        'logistic' (multinomial for more than two classes; the default), or 'squared-hinge' for two
+        classes.
+    l1 : float, default 0.0
+        The weight of the absolute values of the coefficients.
+    l2 : float, default 1.0
+        The weight of half their squares.
+    class_weight : 'balanced' or mapping, optional
+        The weights of classes, 1 where none is given.
+    fit_intercept : bool, default True
+        Whether to fit an intercept, without a penalty.
+    tol : float, default 1e-08
+        Training stops when f improves by less than this, relatively.
+    max_iter : int, default 10000
+        The most iterations (hops per token).
+    random_state : int, optional
+        The seed.
+    verbose : bool, default False
+        Whether to print progress.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]])
+    >>> MTCDClassifier().fit(X, ["no", "no", "yes", "yes"]).predict([[3.0, 3.0]])
+    array(['yes'], dtype='<U3')
+    """
+
+    def __init__(
+        self,
+        *,
+        blocks: int | Mapping[str, Any] | None = None,
+        network: Any = "complete",
+        method: Method | None = None,
+        loss: str | None = None,
+        l1: float = 0.0,
+        l2: float = 1.0,
+        class_weight: str | Mapping[Any, float] | None = None,
+        fit_intercept: bool = True,
+        tol: float = 1e-8,
+        max_iter: int = 10_000,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.class_weight = class_weight
+        super().__init__(
+            blocks=blocks,
+            network=network,
+            method=method,
+            loss=loss,
+            l1=l1,
+            l2=l2,
+            fit_intercept=fit_intercept,
+            tol=tol,
+            max_iter=max_iter,
+            random_state=random_state,
+            verbose=verbose,
+        )
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on columns X (n, d), classes y (n,) and weights of the samples (n,), all 1 unless
+        given."""
+        refuse_categories(X)
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+
+        check_classification_targets(y)
+        # numbered in sorted order, as scikit-learn has it
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        weights = checked_weights(sample_weight, X)
+        # a class whose samples all have weight 0 is not there, as far as the loss knows
+        if weights is not None and len(np.unique(numbers[weights > 0])) < 2:
+            raise ValueError(
+                "MTCDClassifier needs samples of at least 2 classes, but all that count are of one "
+                "class."
+            )
+
+        kind = self._kind()
+        coefficients, intercept = self._fit_coefficients(
+            X, numbers.astype(float), kind, weights, self._class_weight()
+        )
+        assert self.run_ is not None
+        # trained as numbers
+        named = replace(cast(Any, self.run_.trained()), classes=tuple(self.classes_.tolist()))
+        self.run_ = replace(self.run_, model=named)
+
+        # a row for each class; of two, one row, as scikit-learn has it
+        self.coef_ = np.atleast_2d(coefficients.T)
+        self.intercept_ = np.atleast_1d(intercept)
+        return self
+
+    def _class_weight(self) -> Any:
+        """Weights by the numbers that stand for the classes in training."""
+        if not isinstance(self.class_weight, Mapping):
+            return self.class_weight
+        numbers = {label: float(number) for number, label in enumerate(self.classes_)}
+        for label in self.class_weight:
+            if label not in numbers:
+                raise ValueError(
+                    f"class_weight names the class {label!r}, but there are {list(numbers)}."
+                )
+        # by number: that is what the model is trained on
+        return {numbers[label]: weight for label, weight in self.class_weight.items()}
+
+
+class MTCDRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
+    """Linear regression on vertically split columns, as an estimator of scikit-learn.
+
+    It minimises sum_n loss(x_n . theta + b, y_n) + l1 |theta|_1 + l2/2 |theta|^2.
+
+    If training ended at ``max_iter``, or on a plateau where f is still more than 100 ``tol`` above
+    the optimum by an estimate, a ``ConvergenceWarning`` says so. Settings of a method are
+    parameters too: ``method__local_updates``.
+
+    After ``fit``: ``coef_``, ``intercept_``, ``n_iter_``, and ``run_``, the :class:`mtcd.Run` with
+    history and ledger.
+
+    Parameters
+    ----------
+    blocks : int or mapping, optional
+        The number of clients, over which the columns are split evenly (4 by default, or fewer if
+        there are fewer columns), or a mapping from clients to their columns, by name or position.
+    network : str, Network or links, default 'complete'
+        As in :func:`mtcd.train`.
+    method : Method, optional
+        As in :func:`mtcd.train`; by default a token on an accelerated tour, which chooses its own
+        step size.
+    loss : str, optional
+        'squared' (half the square; the default) or 'huber'.
+    l1 : float, default 0.0
+        The weight of the absolute values of the coefficients.
+    l2 : float, default 1.0
+        The weight of half their squares.
+    fit_intercept : bool, default True
+        Whether to fit an intercept, without a penalty.
+    tol : float, default 1e-08
+        Training stops when f improves by less than this, relatively.
+    max_iter : int, default 10000
+        The most iterations (hops per token).
+    random_state : int, optional
+        The seed.
+    verbose : bool, default False
+        Whether to print progress.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.arange(20.0).reshape(10, 2)
+    >>> round(MTCDRegressor().fit(X, X @ [1, 2] + 3).score(X, X @ [1, 2] + 3), 3)
+    1.0
+    """
+
+    losses = ("squared", "huber")
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on columns X (n, d), targets y (n,) and weights of the samples (n,), all 1 unless
+        given."""
+        refuse_categories(X)
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
+        y = np.asarray(y, dtype=float)
+        kind = {"squared": "linear", "huber": "huber"}[self._loss()]
+        if (y == y[0]).all() and self.fit_intercept:  # nothing to learn, which mtcd.train refuses
+            self.run_, self.n_iter_ = None, 1
+            self.coef_, self.intercept_ = np.zeros(X.shape[1]), float(y[0])
+            return self
+        self.coef_, self.intercept_ = self._fit_coefficients(
+            X, y, kind, checked_weights(sample_weight, X)
+        )
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """The predicted value of every sample."""
+        return self._decision(X)

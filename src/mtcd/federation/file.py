@@ -162,7 +162,7 @@ def check_dial_out(federation: Federation, network: Network) -> None:
     names = list(federation.parties)
     # Neighbours in the graph only: links to the server cannot fail here, as the server has an
     # address.
-    for k, j in sorted(network.graph.edges):
+    for k, j in network.graph.edges:
         if (
             federation.parties[names[k]].dial_out_only
             and federation.parties[names[j]].dial_out_only

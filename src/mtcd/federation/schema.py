@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from mtcd.config.default_method import default_section
-from mtcd.config.numbers import Number, Whole
+from mtcd.config.method_schema import default_section
 from mtcd.config.schema import (
     AnyMethodSection,
     AnyModelSection,
@@ -24,6 +23,7 @@ from mtcd.config.schema import (
     StopSection,
     default_model_section,
 )
+from mtcd.config.section import Number, Whole
 from mtcd.federation.credentials.membership import AddressText, LimitsSection, ListenText, Name
 from mtcd.federation.names import OPERATOR, SERVER
 from mtcd.network.topology import DRAWN

@@ -11,7 +11,7 @@ from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.ledger.costs import Sizes
 from mtcd.protocol.party import OnDemand, Parties, Party
-from mtcd.protocol.transports.registry import DEFAULT, TRANSPORTS, make_transport
+from mtcd.protocol.transports.transport import DEFAULT, TRANSPORTS, make_transport
 
 if TYPE_CHECKING:
     from mtcd.methods.method import Method

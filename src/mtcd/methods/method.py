@@ -1,25 +1,29 @@
-"""The base class of methods. A method holds settings and makes the parties, which hold the
-state."""
+"""The base classes of methods: of all, and of those whose tokens roam. A method holds settings and
+makes the parties, which hold the state."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from mtcd.core.checks import check_number, check_whole
 from mtcd.core.errors import ConfigError, NetworkError
 from mtcd.core.registry import Registry
 from mtcd.methods.conditions import NO_CONDITIONS, Conditions
 from mtcd.methods.messages import Messages
-from mtcd.methods.mtcd.schedule import Schedule
+from mtcd.methods.mtcd.stepsizes import Schedule
 from mtcd.methods.prices import Prices, Timeline
 from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
 from mtcd.network.topology import Network
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import Parties, Party
-from mtcd.protocol.transports.registry import DEFAULT, TRANSPORTS
+from mtcd.protocol.transports.transport import DEFAULT, TRANSPORTS
 from mtcd.theory.stepsize import Smoothness, StepsizeRules
+
+if TYPE_CHECKING:
+    from mtcd.methods.mtcd.plan import Plan
+
 
 Stepsize = float | Literal["auto"]
 P = TypeVar("P", bound=Party)
@@ -214,3 +218,28 @@ def resolve_stepsize(method: Method, smoothness: Smoothness) -> tuple[Method, tu
     return method.with_stepsize(rule.value), (
         f"stepsize auto: {rule.value:.4g}, which is {rule.reason}.",
     )
+
+
+TokenClusters = tuple[tuple[int, ...], ...] | None
+"""The clients of each token; None where tokens roam everywhere."""
+
+
+class TokenMethod(Method):
+    """A method that is a plan of tokens which roam, so that a kind of model may bring parties of
+    its own for it."""
+
+    def token_clusters(self, network: Network, seed: int) -> TokenClusters:
+        """The cluster of each token; None where tokens roam everywhere."""
+        return None
+
+    @abstractmethod
+    def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:
+        """The settings, resolved for a problem and a network."""
+
+
+def token_clusters(method: Method, network: Network, seed: int) -> TokenClusters:
+    """The cluster of each token of any method; None where tokens roam everywhere, or there are
+    none."""
+    if not isinstance(method, TokenMethod):
+        return None
+    return method.token_clusters(network, seed)

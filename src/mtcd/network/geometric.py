@@ -76,6 +76,6 @@ def _connecting(places: Array) -> float:
     lengths = np.linalg.norm(places[pairs[:, 0]] - places[pairs[:, 1]], axis=1)
 
     # Inside, an edge is in two triangles; given twice, its length would be added up.
-    first = np.unique(np.sort(pairs, axis=1), axis=0, return_index=True)[1]
+    first = np.unique(pairs, axis=0, return_index=True)[1]
     graph = scipy.sparse.csr_array((lengths[first], pairs[first].T), shape=(K, K))
     return float(scipy.sparse.csgraph.minimum_spanning_tree(graph).max())

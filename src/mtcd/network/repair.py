@@ -16,7 +16,7 @@ TOO_LONG = 1.25
 """A repaired tour that is longer than a new one by this factor is replaced by it."""
 
 
-def repaired(tour: Sequence[int], network: Network, members: Sequence[int]) -> list[int]:
+def repaired(tour: list[int], network: Network, members: Sequence[int]) -> list[int]:
     """A closed walk through exactly ``members``, which are connected: the old one repaired, or a
     new one if shorter.
 
@@ -26,7 +26,7 @@ def repaired(tour: Sequence[int], network: Network, members: Sequence[int]) -> l
     """
     # Joins that lead back to the old members must not change the way of the token.
     if set(tour) == set(members):
-        return list(tour)
+        return tour
 
     walk = mended(tour, network, members)
     fresh = closed_walk(network, members)

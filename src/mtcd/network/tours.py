@@ -36,9 +36,10 @@ def closed_walk(network: Network, members: Sequence[int]) -> list[int]:
     """
     # The walk depends on the network and its members alone: it is looked for once per run, as the
     # search may take seconds.
-    key = tuple(members)
+    # Sorted: a set of members has one walk, in whatever order it is named.
+    key = tuple(sorted(members))
     if key not in network.tours:
-        network.tours[key] = _look_for_walk(network, key)
+        network.tours[key] = short_walk(network, key)
     return network.tours[key]
 
 
@@ -61,10 +62,17 @@ def walk_through_all(network: Network, end: int) -> list[int]:
     return min(walks, key=len)
 
 
-def _look_for_walk(network: Network, members: Sequence[int]) -> list[int]:
+def short_walk(network: Network, members: tuple[int, ...]) -> list[int]:
+    """The closed walk of :func:`closed_walk` through sorted members, looked for anew and not kept:
+    for searches that try many clusters.
+
+    >>> from mtcd.network.topology import make_network
+    >>> short_walk(make_network("complete", ["a", "b", "c"]), (0, 2))
+    [0, 2]
+    """
     check_reach(network, members)
     if len(members) == 1 or network.complete:  # any order is a cycle then
-        return sorted(members)
+        return [*members]
 
     graph = network.graph.subgraph(members)
     cycle = ring(graph) or hamiltonian_cycle(graph)
@@ -240,7 +248,7 @@ def round_trip(graph: nx.Graph, order: list[int]) -> list[int]:
             change -= far[before, first] + far[lasts, afters]
             j = int(change.argmin())
             if change[j] < 0:
-                trip[i : i + j + 1] = trip[i : i + j + 1][::-1].copy()
+                trip[i : i + j + 1] = trip[i : i + j + 1][::-1]
                 better = True
 
     stops = [order[i] for i in trip]

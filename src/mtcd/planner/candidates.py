@@ -278,7 +278,7 @@ def _other_tokens(space: Space, method: MTCD, tours: int | None) -> Iterator[Met
         for count in counts:
             if count >= 1:
                 yield replace(method, tokens=count)
-    elif method.clusters == "auto":
+    elif isinstance(method.clusters, str):  # found for each number of tokens
         # clusters are connected: there are as many as components, or more
         fewest, most = len(space.network.components), space.network.size
         for count in counts:

@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from mtcd.config.build import Setup, resolved_yaml
-from mtcd.config.default_method import method_section
+from mtcd.config.method_schema import method_section
 from mtcd.config.schema import Config
 from mtcd.config.stop_schema import StopSection
 from mtcd.core.checks import check_number

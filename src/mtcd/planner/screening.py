@@ -25,7 +25,7 @@ from mtcd.methods.method import Method, resolved_stepsize
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.planner.pilots import PlanTask
-from mtcd.protocol.updates import LocalUpdates
+from mtcd.protocol.model import LocalUpdates
 
 # what extrapolation, a primal-dual iteration and one of conjugate gradients are worth, until
 # something is known

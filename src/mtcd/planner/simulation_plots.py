@@ -8,8 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from mtcd.planner.simulate import Simulation
-from mtcd.plots.scripts import any_script
-from mtcd.plots.styles import COLOURS, plain
+from mtcd.plots.styles import COLOURS, any_script, plain
 
 SHOWN = 12  # links
 

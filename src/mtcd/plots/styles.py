@@ -1,9 +1,16 @@
-"""The styles of curves: colours for colour-blind readers, dashes and markers; and short numbers."""
+"""The styles of curves: colours for colour-blind readers, dashes and markers; short numbers, and names
+in any script."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+import matplotlib as mpl
+from matplotlib.font_manager import fontManager
 
 COLOURS = (
     "#0072B2",
@@ -70,3 +77,36 @@ def scientific(value: float | None) -> str:
         return "-"
     digits, power = f"{value:.2e}".split("e")
     return f"{digits.rstrip('0').rstrip('.')}e{power}"
+
+
+OTHER_SCRIPTS = (
+    "Noto Sans CJK JP",
+    "Noto Sans CJK SC",
+    "Hiragino Sans",
+    "PingFang SC",
+    "Yu Gothic",
+    "Microsoft YaHei",
+    "Malgun Gothic",
+    "Noto Sans Arabic",
+    "Noto Sans Hebrew",
+    "Noto Sans Devanagari",
+    "Noto Sans Thai",
+    "Arial Unicode MS",
+)
+
+
+@contextmanager
+def any_script() -> Iterator[None]:
+    """The context in which names of a user's are drawn.
+
+    Matplotlib's own font lacks many scripts: those of this machine stand in. A letter that none has
+    is a box, without a warning for each on the user's screen.
+    """
+    installed = set(fontManager.get_font_names())
+    families = [
+        *mpl.rcParams["font.family"],
+        *(name for name in OTHER_SCRIPTS if name in installed),
+    ]
+    with mpl.rc_context({"font.family": families}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph .* missing from font", UserWarning)
+        yield

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mtcd.core.arrays import Array
-from mtcd.protocol.codec.payloads import Payload, payload
+from mtcd.protocol.codec.payloads import Number, Payload, Representation, payload
 from mtcd.protocol.codec.stored import stored
-from mtcd.protocol.codec.types import Number, Representation
 
 
 @payload(6, "c>s")

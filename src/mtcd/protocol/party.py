@@ -17,9 +17,8 @@ from mtcd.core.arrays import Array
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.arrays import AggregateField, SharedField
 from mtcd.protocol.codec.fields import Optional
-from mtcd.protocol.codec.payloads import Payload, payload
+from mtcd.protocol.codec.payloads import Count, Iteration, Number, Parameters, Payload, payload
 from mtcd.protocol.codec.stored import stored
-from mtcd.protocol.codec.types import Count, Iteration, Number, Parameters
 from mtcd.protocol.model import EpochLoss, Theta
 from mtcd.protocol.state import Snapshot, Stateful
 from mtcd.protocol.transports.transport import Transport

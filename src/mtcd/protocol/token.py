@@ -9,8 +9,15 @@ from typing import Annotated, Any
 
 from mtcd.protocol.codec.extensions import Slots, numbers_in
 from mtcd.protocol.codec.fields import Whole
-from mtcd.protocol.codec.payloads import Payload, payload
-from mtcd.protocol.codec.types import Aggregate, Iteration, Number, TokenIndex, last_client
+from mtcd.protocol.codec.payloads import (
+    Aggregate,
+    Iteration,
+    Number,
+    Payload,
+    TokenIndex,
+    last_client,
+    payload,
+)
 
 HOPS = "c>c c>itself c>s s>c c>m"
 """The routes of a token; to the monitor it reports progress."""

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mtcd.core.errors import MtcdError
-from mtcd.protocol.engine_state import EngineState
+from mtcd.protocol.engine import Monitor
 from mtcd.protocol.ledger.ledger import Ledger
-from mtcd.protocol.monitor import Monitor
 from mtcd.protocol.party import SERVER, Message, Parties, Progress
+from mtcd.protocol.snapshots import EngineState
 from mtcd.protocol.state import Snapshot
 from mtcd.ray import portable
 from mtcd.ray.host import HostState

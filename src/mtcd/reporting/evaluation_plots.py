@@ -15,8 +15,7 @@ from mtcd.core.errors import DataError, MtcdError
 from mtcd.models.metrics import Outputs, find_metric
 from mtcd.models.metrics.ranking import Auc, AveragePrecision, Ranks, ranks
 from mtcd.models.predicted import class_name
-from mtcd.plots.scripts import any_script
-from mtcd.plots.styles import COLOURS, curve_style, plain
+from mtcd.plots.styles import COLOURS, any_script, curve_style, plain
 from mtcd.training.run import Run
 
 BINS = 10

@@ -12,7 +12,7 @@ from mtcd.cli.replacing import check_same_config
 from mtcd.cli.show import live_progress, reading
 from mtcd.cli.train import RUNS, write_run
 from mtcd.config.build import Setup, build, resolved_yaml
-from mtcd.config.default_method import method_section
+from mtcd.config.method_schema import method_section
 from mtcd.config.read import read_config
 from mtcd.config.runs import CONFIG
 from mtcd.config.schema import Config, PrivacySection

@@ -136,7 +136,7 @@ class RegularisationPath(Outcomes):
 
     def plot(self, file: str | Path) -> None:
         """Draw the coefficients, and the metric if there is a test set, against the penalty."""
-        find("mtcd.studies.path_plots").plot_path(self, Path(file))
+        find("mtcd.studies.plots").plot_path(self, Path(file))
 
 
 def path(

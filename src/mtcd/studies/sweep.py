@@ -20,8 +20,7 @@ from mtcd.core.workers import Backend
 from mtcd.models.metrics import find_metric
 from mtcd.studies.grid import Over, Point, grid
 from mtcd.studies.outcomes import Outcomes, names_in
-from mtcd.studies.running import FAILED, Progress, Running
-from mtcd.studies.work import Finished, Record
+from mtcd.studies.running import FAILED, Finished, Progress, Record, Running
 from mtcd.training.history import PARTS
 
 TRAININGS, TABLE, PARQUET, BEST, PICTURE = (
@@ -177,7 +176,7 @@ class Sweep(Outcomes):
 
     def plot(self, file: str | Path) -> None:
         """Draw the curves of all settings, and the deciding column against each key."""
-        find("mtcd.studies.sweep_plots").plot_sweep(self, Path(file))
+        find("mtcd.studies.plots").plot_sweep(self, Path(file))
 
     def write_all(self, folder: Path) -> list[Path]:
         """Write the tables, the picture, and the config of the best settings; returns the files."""

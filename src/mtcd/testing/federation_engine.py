@@ -37,9 +37,8 @@ from mtcd.federation.node.node import Node
 from mtcd.federation.node.watch import reached
 from mtcd.federation.participant.kinds import make_participant
 from mtcd.federation.participant.participant import Participant
-from mtcd.protocol.engine import Engine
+from mtcd.protocol.engine import Engine, Monitor
 from mtcd.protocol.ledger.ledger import Ledger
-from mtcd.protocol.monitor import Monitor
 from mtcd.protocol.party import MONITOR, Message, Progress
 from mtcd.protocol.state import Snapshot
 

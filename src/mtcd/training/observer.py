@@ -12,14 +12,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from mtcd.core.errors import MtcdError
-from mtcd.models.score import Score
+from mtcd.models.metrics.metric import Score
 from mtcd.protocol.engine import Engine
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Progress
-from mtcd.training.columns import has_begun
 from mtcd.training.divergence import DIVERGED, Divergence, looks_hopeless
-from mtcd.training.history import Measurement
+from mtcd.training.history import Measurement, has_begun
 from mtcd.training.pace import Growing, Pace
 from mtcd.training.plateau import PLATEAU, Plateau, PlateauHistory
 from mtcd.training.stop import Stop

@@ -8,11 +8,9 @@ from functools import partial
 
 from mtcd.core.checks import check_number, check_whole
 from mtcd.protocol.codec.extensions import Extension, declare
-from mtcd.protocol.codec.payloads import Nested
+from mtcd.protocol.codec.payloads import Count, Nested, Number
 from mtcd.protocol.codec.stored import stored
-from mtcd.protocol.codec.types import Count, Number
-from mtcd.training.columns import Best, check_column, value_of
-from mtcd.training.history import Measurement
+from mtcd.training.history import Best, Measurement, check_column, value_of
 from mtcd.training.rules import Keeper, Kept, TrainingFacts
 
 PLATEAU = "plateau"

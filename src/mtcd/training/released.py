@@ -11,7 +11,7 @@ import numpy as np
 from mtcd.core.errors import ConfigError
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.vertical import VerticalData
-from mtcd.privacy.label_privacy import LabelPrivacy, Labels, LabelSource
+from mtcd.privacy.settings import LabelPrivacy, Labels, LabelSource
 
 
 def released(data: Any, privacy: LabelPrivacy | None, folder: str | Path | None = None) -> Any:

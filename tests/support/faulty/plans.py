@@ -42,7 +42,8 @@ class Plan:
     @property
     def told(self) -> list[str]:
         """Who gets the labels: the server where syncs look at the objective, and for networks."""
-        looks = self.method.get("combine") == "optimal" or "acceleration" in self.method
+        rule = self.method.get("combine")
+        looks = rule in ("optimal", "memory") or "acceleration" in self.method
         server = self.server and (self.networks or looks)
         return ["parties", "server"] if server else ["parties"]
 

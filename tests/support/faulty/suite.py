@@ -27,6 +27,15 @@ CLUSTERS = {"kind": "mtcd", "tokens": 2, "hops": 8, "clusters": "auto", "stepsiz
 AVERAGE = {"kind": "mtcd", "tokens": 2, "hops": 8, "combine": "average", "local_updates": 3}
 VISITORS = {"kind": "mtcd", "tokens": 2, "hops": 8, "combine": "visitors", "stepsize": 0.004}
 OPTIMAL = {"kind": "mtcd", "tokens": 2, "hops": 8, "combine": "optimal", "local_updates": 3}
+MEMORY = {
+    "kind": "mtcd",
+    "tokens": 3,
+    "hops": 6,
+    "clusters": "balanced",
+    "walk": "tour",
+    "combine": "memory",
+    "local_solver": "newton",
+}
 TOUR = {"kind": "stcd", "walk": "tour"}
 CONJUGATE = {**TOUR, "acceleration": "conjugate"}
 DCPA = {"kind": "dcpa"}
@@ -128,6 +137,9 @@ SUITE: dict[str, Run] = {
     "mtcd, visitors, cycle with chords, K=8": _struck(plan(VISITORS, chords(8), 8, RIDGE), 25, 9),
     "mtcd, mini-batches, K=8": _struck(plan({**CLUSTERS, "batch": 20}, COMPLETE, 8, RIDGE), 20, 13),
     "mtcd, optimal sync, grid, K=8": _struck(plan(OPTIMAL, GRID, 8, RIDGE), 12, 14),
+    "mtcd, weights for each cluster, solved blocks, grid, K=8": _struck(
+        plan(MEMORY, GRID, 8, LOGISTIC), 12, 31
+    ),
     "stcd, tour, cycle with chords, K=8": _struck(plan(TOUR, chords(8), 8, RIDGE), 12, 15),
     "stcd, accelerated tour, cycle, K=8": _struck(plan(CONJUGATE, CYCLE, 8, RIDGE), 12, 16),
     "dcpa, cycle, K=8": _struck(plan(DCPA, CYCLE, 8, RIDGE), 12, 17),

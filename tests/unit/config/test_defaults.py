@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
-from mtcd.methods.mtcd.schedule import Schedule
+from mtcd.methods.mtcd.stepsizes import Schedule
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.models.glm.model import Glm
 from mtcd.protocol.ledger.costs import Costs

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from abc import ABCMeta, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ import mtcd
 import plugins_from_outside as outside
 from commands import run
 from mtcd.config.build import build, resolved_yaml
-from mtcd.config.default_method import method_section
+from mtcd.config.method_schema import method_section
 from mtcd.config.read import check_config
 from mtcd.core.errors import ConfigError
 from mtcd.core.registry import Registry
@@ -243,6 +244,29 @@ class Unfinished(outside.Walk):
 def test_bad_registrations_are_refused(name: str, made: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         WALKS.register(name, made)
+
+
+def test_all_that_a_class_lacks_is_named_in_order() -> None:
+    """Names of abstract methods are a set, whose order changes from process to process."""
+    names = ["begin", "close", "end", "open", "read", "write"]
+    lacking = {name: abstractmethod(lambda self: None) for name in reversed(names)}
+    base = ABCMeta("Store", (), dict(lacking))
+    stores: Registry[Any] = Registry(base, "mtcd.stores", None, "no store is called '{}';")
+    with pytest.raises(ConfigError, match="does not define begin, close, end, open, read, write"):
+        stores.register("own", base)
+
+
+def test_a_module_of_ours_that_is_missing_is_a_defect_and_no_part_less() -> None:
+    WALKS._import_if_it_can_be("no_package_of_this_name.walk")
+    with pytest.raises(ModuleNotFoundError):
+        WALKS._import_if_it_can_be("mtcd.network.walks.no_walk_of_this_name")
+
+
+@pytest.mark.parametrize("registry", REGISTRIES.values(), ids=REGISTRIES)
+def test_names_are_listed_in_order(registry: Registry[Any]) -> None:
+    names = list(registry)
+    assert names == sorted(names)
+    assert len(names) > 2
 
 
 def test_a_name_of_ours_is_refused_before_ours_is_imported() -> None:

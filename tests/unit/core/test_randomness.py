@@ -34,7 +34,7 @@ def test_streams_differ_by_seed_purpose_and_ids_and_repeat_otherwise() -> None:
     )
 
 
-DRAW = re.compile(r'\b(?:stream|uniform|shuffled)\(\s*[^,()]+,\s*"([^"]+)"')
+DRAW = re.compile(r'\b(?:stream|uniform|uniform_block|shuffled|draw_seed)\(\s*[^,()]+,\s*"([^"]+)"')
 SHARED = {
     "start": {
         "methods.mtcd.roaming",
@@ -44,7 +44,8 @@ SHARED = {
     },
     "walk": {"methods.mtcd.roaming", "methods.membership.roaming"},
     "detour": {"federation.recovery.iteration_client", "federation.recovery.lone_token"},
-    "network": {"network.topology", "network.geometric"},
+    # modules are drawn with the number of their client, so their streams are others
+    "network": {"network.topology", "network.geometric", "models.splitnet.makers"},
 }
 """The purposes of draws that belong together, wherever they are made."""
 

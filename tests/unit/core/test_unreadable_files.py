@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from mtcd.core.errors import MtcdError
-from mtcd.federation.delivery.journal import FileJournal
-from mtcd.federation.delivery.mapped import mapped_numbers
+from mtcd.federation.delivery.journal import FileJournal, mapped_numbers
 from mtcd.network.csv_files import csv_rows
 
 

@@ -8,6 +8,7 @@ from urllib.request import urlopen
 import pytest
 
 from mtcd.core import http as web
+from mtcd.core.errors import ConfigError
 from mtcd.core.http import Answer, WebServer
 from waiting import until
 
@@ -49,3 +50,23 @@ def test_it_serves_at_an_address_of_ipv6() -> None:
     ) as server:
         assert (server.host, server.is_local) == ("::1", True)
         assert server.port > 0
+
+
+def test_headers_go_with_every_answer() -> None:
+    def answer(path: str, headers: object) -> Answer:
+        return Answer(HTTPStatus.OK, "text/plain", b"x")
+
+    with WebServer("127.0.0.1:0", answer, "This", headers={"X-Frame-Options": "DENY"}) as server:
+        server.start()
+        answered = urlopen(f"http://{server.host}:{server.port}/", timeout=60).headers
+        assert answered["X-Frame-Options"] == "DENY"
+        assert answered["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "127.0.0.1", ":80", "me@127.0.0.1:0", "127.0.0.1:0/page", "127.0.0.1:99999", "[::1:0"],
+)
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(ConfigError, match="is not an address to serve at: give HOST:PORT"):
+        WebServer(address, lambda path, headers: web.NOTHING, "This")

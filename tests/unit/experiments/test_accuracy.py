@@ -298,7 +298,7 @@ def test_a_history_is_written_and_read_with_and_without_epochs(tmp_path: Path) -
 def test_kept_trainings_of_before_are_still_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """New keys of a config, with defaults, change no file name: this one is of the first
     version."""
-    monkeypatch.setattr("mtcd.config.identity.VERSION", "0.1.0")
+    monkeypatch.setattr("mtcd.config.one_training.VERSION", "0.1.0")
     monkeypatch.setattr("mtcd_experiments.store.FORMAT", 1)
     config = check_config(
         {

@@ -6,9 +6,9 @@ import pytest
 
 pytest.importorskip("torch")
 
+from mtcd.config.one_training import Unfinished
 from mtcd.config.read import check_config
 from mtcd.config.schema import Config
-from mtcd.config.unfinished import Unfinished
 from mtcd.core.files import CHECKPOINT
 from mtcd_experiments.work import CurveJob
 

@@ -236,3 +236,15 @@ def test_a_psi_response_with_a_filter_is_refused() -> None:
     with pytest.raises(DataError, match="holds a filter, not a set"):
         ours.shared(filtered)
     assert ours.shared(whole) == {"one"}
+
+
+def test_a_psi_request_asks_for_something_that_the_asker_can_announce() -> None:
+    """Without ids, or for the size of the intersection alone."""
+    pytest.importorskip("private_set_intersection")
+    from private_set_intersection import python as library
+
+    empty = library.Request(reveal_intersection=True).SerializeToString()
+    sizes = library.client.CreateWithNewKey(False).CreateRequest(["one"]).SerializeToString()
+    for request in (b"", empty, sizes):
+        with pytest.raises(DataError, match="A request of private set intersection is empty"):
+            answerer("psi", ["one"]).respond(request)

@@ -11,7 +11,7 @@ import pytest
 from bundles_on_disk import found
 from federation_commands import run
 from mtcd.core.errors import MtcdError
-from mtcd.federation.backup import back_up, restore
+from mtcd.federation.backup import _files, back_up, restore
 from mtcd.federation.credentials.bundle import read_bundle
 from mtcd.federation.node.folder import RunFolder
 from restarting import Restarting
@@ -137,3 +137,11 @@ def test_an_archive_without_a_bundle_is_no_backup(tmp_path: Path) -> None:
     with pytest.raises(MtcdError, match=r"is not a backup of a party: there is no party\.yaml"):
         restore(file, tmp_path / "again")
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_the_files_of_a_backup_come_in_the_order_of_their_names(tmp_path: Path) -> None:
+    """A folder gives them in any order; two backups of one moment are alike."""
+    names = [f"m{number}" for number in range(30)]
+    for name in names:
+        (tmp_path / name).write_text("")
+    assert [path.name for path in _files(tmp_path, tmp_path / "run")] == sorted(names)

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federations import written
+from federations import changed, written
 from mtcd.core.errors import MtcdError
-from mtcd.federation.file import network_of, read_federation
+from mtcd.federation.file import check_keys, network_of, read_federation
 from mtcd.federation.names import LONGEST_CHARACTERS, parse_address, usable_name
 from mtcd.methods.tree_cg.tree_cg import TreeMessages
 from mtcd.models.losses import LOSSES
+from mtcd.network.topology import make_network
 from project import ROOT
 
 
@@ -125,23 +126,19 @@ def test_mtcd_with_a_server_works_on_pieces(tmp_path: Path) -> None:
     read_federation(written(tmp_path, network={"links": [["a", "b"]]}))
 
 
-REFUSED: list[tuple[dict[str, Any], list[str]]] = [
+Refused = list[tuple[dict[str, Any], list[str]]]
+"""Changes of a good file, and words of the error."""
+WHOLE: Refused = [
     ({"nmae": "x"}, ["unknown key 'nmae'", "did you mean 'name'"]),
     ({"name": None}, ["'name' is missing"]),
-    ({"holdout": 0}, ["holdout", "greater than 0"]),
-    ({"holdout": 1}, ["holdout", "less than 1"]),
-    ({"holdout": -0.2}, ["holdout", "greater than 0"]),
-    ({"holdout": "a fifth"}, ["holdout", "number"]),
-    (
-        {"holdout": 0.2, "predictions": {"seen_by": "a"}},
-        ["holdout: 'b' holds the labels", "for 'a' alone", "Leave"],
-    ),
-    (
-        {"holdout": 0.2, "predictions": {"seen_by": "server"}},
-        ["for 'server' alone (predictions.seen_by)"],
-    ),
-    ({"labels": None}, ["'labels' is missing"]),
-    ({"labels__heldby": "b"}, ["labels.heldby", "did you mean 'held_by'"]),
+    ({"name": "a*b"}, ["'a*b' cannot be a name"]),
+    ({"alignment": "guess"}, ["alignment", "'psi', 'hashed' or 'given order'"]),
+    ({"alignment": "given order"}, ["parties.b.data.id", "does not use ids"]),
+    ({"limits": {"message_mb": 0}}, ["limits.message_mb"]),
+    ({"limits": {"lease_ms": True}}, ["limits.lease_ms", "should be a number"]),
+    ({"seed": -1}, ["seed"]),
+]
+LINKS: Refused = [
     ({"network__links": [["a", "b"], ["b", "d"]]}, ["network.links.1", "no party is called 'd'"]),
     ({"network__links": [["a", "b"], ["b", "server"]]}, ["has a link to the server"]),
     ({"network__links": [["a", "a"]]}, ["linked to itself"]),
@@ -153,35 +150,10 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"network": {"links": [["a", "b"]], "radius": 1}}, ["p, rows and radius", "not to links"]),
     ({"network": {"links": [["a", "b"]], "seed": 1}}, ["seed is for the kinds", "leave it out"]),
     ({"network": {"kind": "path", "seed": 1}}, ["seed is for the kinds", "leave it out"]),
+]
+PARTIES: Refused = [
     ({"parties__b__data__table": "/etc/passwd"}, ["not a path inside the bundle", "--data"]),
     ({"parties__b__data__table": "../a/a.csv"}, ["not a path inside the bundle", "--data"]),
-    ({"server": None}, ["mtcd needs a server", "stcd"]),
-    ({"method": {"kind": "stcd"}}, ["stcd works without a server", "mtcd"]),
-    ({"method": {"kind": "dcpa"}}, ["dcpa works without a server"]),
-    (
-        {"server": None, "method": {"kind": "stcd"}, "network": {"links": [["a", "b"]]}},
-        ["connected network", "'c'"],
-    ),
-    (
-        {"server": None, "method": {"kind": "dcpa"}, "network": {"links": [["a", "b"]]}},
-        ["connected network"],
-    ),
-    ({"method__kind": "mtdc"}, ["method.kind"]),
-    ({"method__batch": -1}, ["method.batch"]),
-    ({"method__start": "nobody"}, ["nobody"]),
-    ({"method__clusters": [["a"], ["b", "z"]], "method__tokens": None}, ["z"]),
-    ({"labels__held_by": "bb"}, ["labels.held_by", "'bb'", "did you mean 'b'"]),
-    ({"labels__shared_with": None}, ["takes the labels", "shared_with: parties", "cannot train"]),
-    ({"labels__shared_with": "server"}, ["takes the labels"]),
-    ({"labels__shared_with": "everyone"}, ["labels.shared_with", "'parties' or 'server'"]),
-    (
-        {"labels__shared_with": ["parties", "server"], "server": None, "method": None},
-        ["there is no server"],
-    ),
-    (
-        {"method__combine": "optimal", "method__tokens": 2},
-        ["labels at the server", "[parties, server]"],
-    ),
     ({"parties__a": "127.0.0.1:7002"}, ["'a' and 'b' have the same address"]),
     ({"parties__a": "127.0.0.1:7000"}, ["'a' and 'server' have the same address"]),
     (
@@ -197,7 +169,6 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
         {"parties__a": {"listen": "0.0.0.0:7001", "dial_out_only": True}},
         ["parties.a", "leave address and listen"],
     ),
-    ({"server": {"address": "127.0.0.1:7000", "dial_out_only": True}}, ["server.dial_out_only"]),
     (
         {"parties__a": {"dial_out_only": True}, "parties__b": {"dial_out_only": True}},
         ["'a' and 'b' are neighbours", "both dial out only", "network.links"],
@@ -213,10 +184,31 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"parties__A": "127.0.0.1:7009"}, ["'A' differs from another name in capitals only"]),
     ({"parties__Zürich": "127.0.0.1:7009"}, ["'Zürich' cannot be a name"]),
     ({"parties__x/../y": "127.0.0.1:7009"}, ["cannot be a name"]),
-    ({"name": "a*b"}, ["'a*b' cannot be a name"]),
     ({"parties": {"a": "127.0.0.1:7001"}}, ["two parties or more"]),
-    ({"alignment": "guess"}, ["alignment", "'psi', 'hashed' or 'given order'"]),
-    ({"alignment": "given order"}, ["parties.b.data.id", "does not use ids"]),
+]
+LABELS: Refused = [
+    ({"holdout": 0}, ["holdout", "greater than 0"]),
+    ({"holdout": 1}, ["holdout", "less than 1"]),
+    ({"holdout": -0.2}, ["holdout", "greater than 0"]),
+    ({"holdout": "a fifth"}, ["holdout", "number"]),
+    (
+        {"holdout": 0.2, "predictions": {"seen_by": "a"}},
+        ["holdout: 'b' holds the labels", "for 'a' alone", "Leave"],
+    ),
+    (
+        {"holdout": 0.2, "predictions": {"seen_by": "server"}},
+        ["for 'server' alone (predictions.seen_by)"],
+    ),
+    ({"labels": None}, ["'labels' is missing"]),
+    ({"labels__heldby": "b"}, ["labels.heldby", "did you mean 'held_by'"]),
+    ({"labels__held_by": "bb"}, ["labels.held_by", "'bb'", "did you mean 'b'"]),
+    ({"labels__shared_with": None}, ["takes the labels", "shared_with: parties", "cannot train"]),
+    ({"labels__shared_with": "server"}, ["takes the labels"]),
+    ({"labels__shared_with": "everyone"}, ["labels.shared_with", "'parties' or 'server'"]),
+    (
+        {"labels__shared_with": ["parties", "server"], "server": None, "method": None},
+        ["there is no server"],
+    ),
     ({"labels__column": "x"}, ["parties.b.data.columns", "'x' is the label"]),
     ({"predictions": {"seen_by": "bb"}}, ["predictions.seen_by", "'bb'", "did you mean 'b'"]),
     (
@@ -229,6 +221,28 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ),
     ({"predictions": {"seen_by": ["a", "b"]}}, ["predictions.seen_by"]),
     ({"predictions": {"seenby": "b"}}, ["did you mean 'seen_by'"]),
+]
+METHODS: Refused = [
+    ({"server": None}, ["mtcd needs a server", "stcd"]),
+    ({"method": {"kind": "stcd"}}, ["stcd works without a server", "mtcd"]),
+    ({"method": {"kind": "dcpa"}}, ["dcpa works without a server"]),
+    (
+        {"server": None, "method": {"kind": "stcd"}, "network": {"links": [["a", "b"]]}},
+        ["connected network", "'c'"],
+    ),
+    (
+        {"server": None, "method": {"kind": "dcpa"}, "network": {"links": [["a", "b"]]}},
+        ["connected network"],
+    ),
+    ({"method__kind": "mtdc"}, ["method.kind"]),
+    ({"method__batch": -1}, ["method.batch"]),
+    ({"method__start": "nobody"}, ["nobody"]),
+    ({"method__clusters": [["a"], ["b", "z"]], "method__tokens": None}, ["z"]),
+    (
+        {"method__combine": "optimal", "method__tokens": 2},
+        ["labels at the server", "[parties, server]"],
+    ),
+    ({"server": {"address": "127.0.0.1:7000", "dial_out_only": True}}, ["server.dial_out_only"]),
     ({"stop": {"gap": 1e-4}}, ["stop.gap", "no party of a federation"]),
     ({"stop": {"cost": 3}, "costs": {"account": "sent"}}, ["stop.cost", "costs.account"]),
     (
@@ -245,21 +259,50 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ),
     ({"method__walk": "tuor"}, ["tour"]),
     ({"method__tokens": 100_000}, ["method.tokens"]),
-    ({"limits": {"message_mb": 0}}, ["limits.message_mb"]),
-    ({"limits": {"lease_ms": True}}, ["limits.lease_ms", "should be a number"]),
     ({"model": {"kind": "rigde"}}, ["ridge"]),
-    ({"seed": -1}, ["seed"]),
 ]
 
 
-@pytest.mark.parametrize(("changes", "words"), REFUSED, ids=lambda x: str(x)[:50])
-def test_what_cannot_work_is_refused_in_words(
-    changes: dict[str, Any], words: list[str], tmp_path: Path
-) -> None:
+def check_refused(folder: Path, changes: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(MtcdError) as told:
-        read_federation(written(tmp_path, **changes))
+        read_federation(written(folder, **changes))
     for word in ["federation.yaml", *words]:
         assert word in str(told.value)
+
+
+@pytest.mark.parametrize(("changes", "words"), WHOLE, ids=lambda x: str(x)[:50])
+def test_keys_and_values_that_are_none_are_refused_in_words(
+    changes: dict[str, Any], words: list[str], tmp_path: Path
+) -> None:
+    check_refused(tmp_path, changes, words)
+
+
+@pytest.mark.parametrize(("changes", "words"), LINKS, ids=lambda x: str(x)[:50])
+def test_links_that_cannot_be_are_refused_in_words(
+    changes: dict[str, Any], words: list[str], tmp_path: Path
+) -> None:
+    check_refused(tmp_path, changes, words)
+
+
+@pytest.mark.parametrize(("changes", "words"), PARTIES, ids=lambda x: str(x)[:50])
+def test_parties_that_cannot_be_named_or_reached_are_refused_in_words(
+    changes: dict[str, Any], words: list[str], tmp_path: Path
+) -> None:
+    check_refused(tmp_path, changes, words)
+
+
+@pytest.mark.parametrize(("changes", "words"), LABELS, ids=lambda x: str(x)[:50])
+def test_labels_and_predictions_that_nobody_may_see_are_refused_in_words(
+    changes: dict[str, Any], words: list[str], tmp_path: Path
+) -> None:
+    check_refused(tmp_path, changes, words)
+
+
+@pytest.mark.parametrize(("changes", "words"), METHODS, ids=lambda x: str(x)[:50])
+def test_methods_and_limits_that_no_federation_has_are_refused_in_words(
+    changes: dict[str, Any], words: list[str], tmp_path: Path
+) -> None:
+    check_refused(tmp_path, changes, words)
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:
@@ -382,3 +425,24 @@ def test_a_name_has_as_many_characters_as_a_certificate_has_room_for() -> None:
     assert usable_name("a" * LONGEST_CHARACTERS) == "a" * LONGEST_CHARACTERS
     with pytest.raises(ValueError, match="cannot be a name"):
         usable_name("a" * (LONGEST_CHARACTERS + 1))
+
+
+DRAWN: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({"kind": "grid", "rows": 4}, {"rows": 4}),
+    ({"kind": "erdos-renyi", "p": 0.7, "seed": 3}, {"p": 0.7, "seed": 3}),
+    ({"kind": "erdos-renyi", "p": 0.7}, {"p": 0.7, "seed": 5}),
+    ({"kind": "random-geometric", "radius": 0.8, "seed": 3}, {"radius": 0.8, "seed": 3}),
+]
+
+
+@pytest.mark.parametrize(("section", "drawn"), DRAWN, ids=lambda one: str(one))
+def test_a_network_of_a_kind_is_the_one_that_one_process_makes(
+    section: dict[str, Any], drawn: dict[str, Any]
+) -> None:
+    """Without a seed of its own it is drawn from that of the training."""
+    names = [f"p{k}" for k in range(8)]
+    places = {name: f"127.0.0.1:{7001 + k}" for k, name in enumerate(names)}
+    told = changed(parties=places, labels={"held_by": "p0"}, network=section, seed=5)
+    network = network_of(check_keys(told, "here"))
+    assert network.neighbours == make_network(section["kind"], names, **drawn).neighbours
+    assert list(network.graph.edges) == sorted(network.graph.edges)

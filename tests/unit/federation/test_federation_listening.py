@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from threading import Timer
 
@@ -18,7 +19,7 @@ from mtcd.federation.node.context import NodeContext
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.node import Node
 from mtcd.federation.participant.kinds import participant_of
-from mtcd.federation.preflight import FAILED, listening_findings
+from mtcd.federation.preflight import FAILED, MET, listening_findings
 
 
 @pytest.fixture
@@ -71,3 +72,19 @@ def test_a_second_process_of_a_party_is_told_from_another_program_at_its_port(
         context.close()
     assert found.level == FAILED
     assert "Another process of this party" in found.sentence
+
+
+def test_a_party_may_listen_on_all_interfaces(tmp_path: Path) -> None:
+    """It has another address for those who call it, which its certificate names."""
+    bundle = make_bundles(tmp_path, ("a", "b"))["a"]
+    port = parse_address(bundle.config.address or "").port
+    everywhere = bundle.config.model_copy(update={"listen": f"0.0.0.0:{port}"})
+    bundle = replace(bundle, config=everywhere)
+    (found,) = listening_findings(bundle)
+    assert (found.level, found.sentence) == (MET, f"Can listen on 0.0.0.0:{port}.")
+    assert not runs_already(bundle)
+    context = NodeContext(bundle, Log("a", None))
+    try:
+        assert runs_already(bundle)
+    finally:
+        context.close()

@@ -23,7 +23,7 @@ from mtcd.federation.credentials.bundle import Bundle, read_bundle
 from mtcd.federation.file import read_federation
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
-from mtcd.federation.own_code import OwnCode, SourceFile, read_code
+from mtcd.federation.own_code import OwnCode, SourceFile, _below, read_code
 from mtcd.federation.participant.kinds import make_participant
 
 SPLIT = {
@@ -375,3 +375,11 @@ def test_bundles_and_administrators_are_told_whose_code_runs(tmp_path: Path) -> 
     assert "nets.py" not in told["server"]
     assert "--code heads.py" in told["server"]
     assert "--code" not in (tmp_path / "bundles" / "operator" / "README.txt").read_text()
+
+
+def test_the_files_of_a_package_are_told_in_the_order_of_their_names(tmp_path: Path) -> None:
+    """A folder gives them in any order."""
+    names = [f"m{number}" for number in range(30)]
+    for name in names:
+        (tmp_path / f"{name}.py").write_text("")
+    assert [source.module for source in _below(tmp_path, "")] == sorted(names)

@@ -199,6 +199,112 @@ def test_many_classes_with_few_samples_are_noted(
     )
 
 
+HALVES = [number + 0.5 for number in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("classes", "samples", "refused"),
+    [
+        # fractions: more than 20 of them, or more than 9 of which most occur once
+        (HALVES[:20], 400, False),
+        (HALVES[:21], 400, True),
+        (HALVES[:9], 10, False),
+        (HALVES[:10], 20, False),
+        (HALVES[:10], 19, True),
+        # whole numbers: more than 20, of which most occur once
+        (range(20), 20, False),
+        (range(21), 42, False),
+        (range(21), 41, True),
+    ],
+)
+def test_what_counts_as_classes(classes: Any, samples: int, refused: bool) -> None:
+    found = tuple(float(one) for one in classes)
+    if not refused:
+        Multinomial().check_classes(found, samples)
+        return
+
+    with pytest.raises(DataError, match="these are no classes"):
+        Multinomial().check_classes(found, samples)
+
+
+@pytest.mark.parametrize(
+    ("count", "samples", "noted"), [(20, 20, False), (21, 419, True), (21, 420, False)]
+)
+def test_what_counts_as_few_samples_of_a_class(count: int, samples: int, noted: bool) -> None:
+    notes = Multinomial().class_notes(tuple(range(count)), samples)
+    assert len(notes) == noted
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_weights_of_a_best_shift_are_as_many_samples(loss: Loss) -> None:
+    """Also where the loss is shifted or weighted already."""
+    y: Any = np.array([0.0, 1.0, 1.0, 0.0, 1.0, 2.0])
+    if isinstance(loss, Logistic | SquaredHinge):
+        y = loss.encode(np.array([0, 1, 1, 0, 1, 1]))[0]
+    if isinstance(loss, Multinomial):
+        y = np.eye(3)[y.astype(int)]
+
+    weights, z = np.array([1.0, 2.0, 1.0, 3.0, 1.0, 1.0]), np.zeros_like(y)
+    rows = np.repeat(np.arange(6), weights.astype(int))
+    expected = loss.best_shift(z[rows], y[rows])
+    for times in (1, 2):
+        np.testing.assert_allclose(loss.best_shift(z, y, times * weights), expected, atol=1e-9)
+
+    ones = np.ones(6)
+    np.testing.assert_allclose(Weighted(loss, ones).best_shift(z, y, weights), expected, atol=1e-9)
+    np.testing.assert_allclose(Weighted(loss, weights).best_shift(z, y, ones), expected, atol=1e-9)
+    if not isinstance(loss, Multinomial):
+        shifted = Shifted(loss, np.asarray(0.25))
+        np.testing.assert_allclose(shifted.best_shift(z, y, weights), expected - 0.25, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("loss", "z", "y", "gradient", "curved"),
+    [
+        (Quantile(0.3), 2.0, 2.0, 0.7, 0.0),
+        (Huber(0.5), 2.5, 2.0, 0.5, 1.0),
+        (Huber(0.5), 1.5, 2.0, -0.5, 1.0),
+        (SquaredHinge(), 1.0, 1.0, 0.0, 0.0),
+        (SquaredHinge(), -1.0, -1.0, 0.0, 0.0),
+    ],
+    ids=repr,
+)
+def test_derivatives_at_a_kink(
+    loss: Loss, z: float, y: float, gradient: float, curved: float
+) -> None:
+    at, label = np.array([z]), np.array([y])
+    assert loss.gradient(at, label).tolist() == [gradient]
+    assert loss.hessian_product(at, label, np.ones(1)).tolist() == [curved]
+
+
+def test_a_class_is_predicted_where_its_score_is_above_0() -> None:
+    scores = np.array([-1.0, 0.0, 1e-9])
+    assert (
+        Logistic().predict(scores).tolist() == SquaredHinge().predict(scores).tolist() == [0, 0, 1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("gradient", "root"),
+    [
+        (lambda c: c - 1.0, 1.0),  # the end of the first interval
+        (lambda c: c + 1.0, -1.0),
+        (lambda c: c - 5.0, 5.0),
+        (lambda c: c, 0.0),
+        (lambda c: -1.0, 2.0**60),  # it falls for ever
+        (lambda c: 1.0, -(2.0**60)),
+    ],
+)
+def test_the_root_of_a_derivative(gradient: Any, root: float) -> None:
+    class Falling(Squared):
+        best_shift = Loss.best_shift
+
+        def gradient(self, z: Any, y: Any) -> Any:
+            return np.array([gradient(float(one)) for one in z])
+
+    assert float(Falling().best_shift(np.zeros(1), np.zeros(1))) == pytest.approx(root)
+
+
 @pytest.mark.parametrize("loss", [Squared(), Huber()])
 def test_regression_refuses_words(loss: Loss) -> None:
     with pytest.raises(DataError, match="not numbers"):
@@ -277,6 +383,12 @@ def test_trees_predict_the_count_of_all_samples_with_weight() -> None:
             metrics=(),
         )
         np.testing.assert_allclose(run.predict(X), count, rtol=1e-9, atol=1e-9)
+
+
+def test_a_count_of_0_is_one() -> None:
+    assert Poisson().encode(np.array([0, 2]))[0].tolist() == [0.0, 2.0]
+    with pytest.raises(DataError, match="-1"):
+        Poisson().encode(np.array([0, -1]))
 
 
 def test_negative_counts_are_refused() -> None:

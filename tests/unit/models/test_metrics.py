@@ -137,6 +137,14 @@ def test_one_class_only_is_nan_where_nothing_is_defined(labels: list[int]) -> No
     assert set(find_metrics(["auc", "f1"], 2, True).measured("test", outputs)) == {"test_f1"}
 
 
+def test_a_class_without_samples_is_left_out_of_means_over_classes() -> None:
+    """Of four classes the third is predicted once, and the last is nowhere."""
+    y, predicted = np.array([0, 0, 1, 1, 1]), np.array([0, 1, 1, 1, 2])
+    outputs = Outputs(y, predicted, np.zeros((5, 4)), tuple("abcd"))
+    assert METRICS["f1"]().of(outputs) == pytest.approx(sk.f1_score(y, predicted, average="macro"))
+    assert METRICS["balanced_accuracy"]().of(outputs) == pytest.approx((1 / 2 + 2 / 3) / 2)
+
+
 def test_f1_without_any_positive_is_not_defined() -> None:
     z = np.array([-1.0, -2.0])
     assert math.isnan(METRICS["f1"]().of(Outputs(np.zeros(2), np.zeros(2), z, (0.0, 1.0))))

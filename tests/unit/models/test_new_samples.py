@@ -1,6 +1,8 @@
 """New samples for a model whose clients prepare their columns: what is accepted, and as what."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,8 +11,8 @@ import pytest
 
 import mtcd
 from mtcd.core.errors import DataError
-from mtcd.models.inputs import check_unambiguous, prepared_blocks
-from mtcd.models.predicted import predicted_columns
+from mtcd.models.predicted import predicted_columns, true_labels
+from mtcd.models.samples import check_unambiguous, prepared_blocks, raw_frames
 
 RNG = np.random.default_rng(1)
 X = RNG.standard_normal((12, 4))
@@ -78,6 +80,39 @@ def test_one_table_cannot_stand_for_two_columns_of_one_name() -> None:
     check_unambiguous([["a", "c"], ["d", "b"]])
     with pytest.raises(DataError, match="Two clients have a column 'b'"):
         check_unambiguous([["a", "b"], ["c", "b"]])
+
+
+def test_a_model_of_two_columns_of_one_name_takes_no_table_of_all_clients() -> None:
+    """But one per client: in one for all, a column would count twice."""
+    columns = (("a", "b"), ("a", "d"))
+    prepared: Any = SimpleNamespace(inputs=columns)
+    own = {"lab": TABLE.select("a", "b"), "bank": TABLE.select("a", "d")}
+    assert len(raw_frames(prepared, ("lab", "bank"), own)) == 2
+    with pytest.raises(DataError, match="Two clients have a column 'a'"):
+        raw_frames(prepared, ("lab", "bank"), TABLE)
+
+    plain = replace(mtcd.split(X, X[:, 0] > 0, {"lab": [0, 1], "bank": [2, 3]}), columns=columns)
+    run = mtcd.train(plain, mtcd.Glm("logistic"), stop=mtcd.Stop(iterations=2))
+    assert len(run.decision(X)) == 12
+    with pytest.raises(DataError, match="Two clients have a column 'a'"):
+        run.decision(TABLE)
+
+
+def test_all_columns_that_a_table_does_not_have_are_named() -> None:
+    with pytest.raises(DataError, match="'a'.*'d'"):
+        blocks_of(TABLE.select("b", "c"))
+
+
+def test_new_samples_need_as_many_labels() -> None:
+    assert true_labels([1.0, 1.0], (), 2).tolist() == [1.0, 1.0]
+    assert true_labels(["a", "b"], ("a", "b"), 2).tolist() == [0, 1]
+    for labels, classes, says in (
+        ([1.0], (), "2 samples, but 1 labels"),
+        (["a", "b"], (), "The labels are texts"),
+        ([np.nan, 1.0], (), "label"),
+    ):
+        with pytest.raises(DataError, match=says):
+            true_labels(labels, classes, 2)
 
 
 def test_columns_of_a_prediction() -> None:

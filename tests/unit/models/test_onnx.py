@@ -19,8 +19,8 @@ import mtcd  # noqa: E402
 from commands import run as command  # noqa: E402
 from mtcd.models.glm.model import Glm  # noqa: E402
 from mtcd.models.splitnet.aggregation import make_aggregation  # noqa: E402
+from mtcd.models.splitnet.labels import class_probabilities  # noqa: E402
 from mtcd.models.splitnet.onnx_files import _file_names, _Fused  # noqa: E402
-from mtcd.models.splitnet.outputs import class_probabilities  # noqa: E402
 from mtcd.models.splitnet.trained import TrainedSplit  # noqa: E402
 from patients import CLIENTS, patients  # noqa: E402
 from problems import MODELS, make_data  # noqa: E402

@@ -12,7 +12,7 @@ import pytest
 
 import mtcd
 from mtcd.core.errors import ConfigError, MtcdError
-from mtcd.models.losses import LOSSES, Loss
+from mtcd.models.losses import LOSSES, Loss, own
 from mtcd.models.losses.own import check_own_loss
 from mtcd.models.sample_weights.weighted import Weighted
 
@@ -99,6 +99,30 @@ WRONG = {
         "curvature of the loss Changed is 0.9, but the second derivative .* reaches",
     ),
     "no curvature": ({"curvature": 0}, "curvature .* must be a number above 0"),
+    "endless curvature": ({"curvature": math.inf}, "curvature .* must be a number above 0"),
+    "curvature of a word": ({"curvature": "1"}, "curvature .* must be a number above 0"),
+    "endless value": ({"value": lambda _, z, y: math.inf}, "value .* is not finite at z = 0"),
+    "hessian shape": (
+        {"hessian_product": lambda _, z, y, v: v[:3]},
+        r"hessian_product .* has the shape \(3,\)",
+    ),
+    # no slope is not the wrong sign
+    "flat value": (
+        {
+            "value": lambda _, z, y: 1.0,
+            "values": Loss.values,
+            "gradient": lambda _, z, y: 0 * z + 1,
+        },
+        "gradient .* is not the derivative",
+    ),
+    "flat gradient": (
+        {
+            "value": lambda _, z, y: -float(z.sum()),
+            "values": Loss.values,
+            "gradient": lambda _, z, y: 0 * z,
+        },
+        "gradient .* is not the derivative",
+    ),
     "values": (
         {"values": lambda _, z, y: 0 * z, "value": lambda _, z, y: LogCosh().value(z, y)},
         "add up to 0 at",
@@ -117,6 +141,78 @@ def test_a_loss_that_contradicts_itself_is_refused(name: str, scale: float) -> N
     y = scale * (1 + np.random.default_rng(3).standard_normal(50))
     with pytest.raises(ConfigError, match=f"(?s){words}"):
         check_own_loss(changed(**parts), y)
+
+
+def linear_near_0(slope: float, flat: bool) -> Loss:
+    """|z - y|, with another gradient where z is near 0; or also flat there."""
+
+    def value(_: Any, z: Any, y: Any) -> float:
+        size = np.abs(z - y)
+        return float(np.where(flat & (np.abs(z) < 0.1), np.abs(y), size).sum())
+
+    def gradient(_: Any, z: Any, y: Any) -> Any:
+        return np.sign(z - y) * np.where(np.abs(z) < 0.1, slope, 1.0)
+
+    def product(_: Any, z: Any, y: Any, v: Any) -> Any:
+        return 0 * v
+
+    parts = {"value": value, "gradient": gradient, "hessian_product": product}
+    return changed(values=Loss.values, **parts)
+
+
+@pytest.mark.parametrize(("slope", "flat"), [(0.9, False), (1.0, True)])
+def test_what_is_wrong_near_0_alone_is_found_at_the_smallest_points(
+    slope: float, flat: bool
+) -> None:
+    """All other points are as far from 0 as the labels."""
+    y = 1000.0 + np.arange(5.0)
+    y[0] = -3000.0
+    with pytest.raises(ConfigError, match="gradient .* is not the derivative"):
+        check_own_loss(linear_near_0(slope, flat), y)
+    check_own_loss(linear_near_0(1.0, flat=False), y)
+
+
+def test_a_loss_that_is_0_everywhere_contradicts_nothing() -> None:
+    nothing = {"gradient": lambda _, z, y: 0 * z, "hessian_product": lambda _, z, y, v: 0 * v}
+    loss = changed(value=lambda _, z, y: 0.0, values=lambda _, z, y: 0 * z, **nothing)
+    check_own_loss(loss, np.arange(5.0))
+
+
+@pytest.mark.parametrize(
+    ("labels", "spread"), [([0.0, 0.0], 1.0), ([-5.0, -5.0], 5.0), ([1.0, 5.0], 2.0)]
+)
+def test_the_scale_of_labels(labels: list[float], spread: float) -> None:
+    assert own._spread(np.array(labels)) == spread
+
+
+def test_a_sample_without_curvature_does_not_hide_that_of_others() -> None:
+    """Of two outputs; the first sample does not count."""
+    weights = np.array([[0.0], [1.0], [1.0]])
+
+    def value(_: Any, z: Any, y: Any) -> float:
+        return float((weights * (z - y) ** 2).sum() / 2)
+
+    parts = {
+        "value": value,
+        "values": Loss.values,
+        "gradient": lambda _, z, y: weights * (z - y),
+        "hessian_product": lambda _, z, y, v: weights * v,
+    }
+    y = np.arange(6.0).reshape(3, 2)
+    check_own_loss(changed(**parts), y)
+    with pytest.raises(ConfigError, match=r"curvature of the loss Changed is 0\.5"):
+        check_own_loss(changed(**parts, curvature=0.5), y)
+
+
+def test_the_slope_is_that_of_steps_next_to_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two short steps agree on it, and a long one does not, in whatever order they were tried."""
+    monkeypatch.setattr(own, "STEPS", (1e-3, 1.0, 1e-2))
+    loss = changed(
+        value=lambda _, z, y: float(np.exp(z).sum()), gradient=lambda _, z, y: 0.5 * np.exp(z)
+    )
+    point = own._Point(np.zeros(4), 1.0, 0)
+    with pytest.raises(ConfigError, match="gradient .* is not the derivative"):
+        own._check_gradient(loss, np.zeros(4), point)
 
 
 @pytest.mark.parametrize("samples", [1, 2, 400])
@@ -152,15 +248,15 @@ def test_a_wrong_derivative_of_several_outputs_is_refused() -> None:
     def reversed_product(self: Any, z: Any, y: Any, v: Any) -> Any:
         return multinomial.hessian_product(self, z, y, v)[:, ::-1]
 
-    def own(**parts: Any) -> Any:
+    def made(**parts: Any) -> Any:
         return type("Own", (multinomial,), {"__module__": "elsewhere", **parts})()
 
     y = np.eye(3)[np.random.default_rng(0).integers(0, 3, 60)]
-    check_own_loss(own(), y)
+    check_own_loss(made(), y)
     with pytest.raises(ConfigError, match="hessian_product"):
-        check_own_loss(own(hessian_product=reversed_product), y)
+        check_own_loss(made(hessian_product=reversed_product), y)
     with pytest.raises(ConfigError, match=r"curvature of the loss Own is 0\.3"):
-        check_own_loss(own(curvature=0.3), y)
+        check_own_loss(made(curvature=0.3), y)
 
 
 def test_trees_check_the_gradient_but_rely_on_no_curvature(named: None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -277,3 +278,13 @@ def test_an_eigenvector_of_a_large_network_grows_with_the_numbers(
     )
     monkeypatch.setattr(clusters, "fiedler_sparse", lambda _: (0.1, sign * found))
     assert clusters._fiedler(L).tolist() == found.tolist()
+
+
+def test_communities_are_searched_for_with_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = make_network("path", ["a", "b", "c"])
+    asked: list[tuple[Any, int]] = []
+    monkeypatch.setattr(clusters, "communities", lambda *given: asked.append(given) or ((0, 1, 2),))
+    assert clusters.find_clusters(network, seed=7) == ((0, 1, 2),)
+    assert asked == [(network, 7)]
+    assert clusters.find_clusters(network, count=3, seed=7) == ((0,), (1,), (2,))
+    assert len(asked) == 1

@@ -216,3 +216,15 @@ def test_pieces_come_in_the_order_of_their_first_members_whatever_a_set_gives_fi
     """A set of small numbers gives 8 before 1."""
     apart = make_network("empty", [f"c{k}" for k in range(9)])
     assert connected_pieces(apart.neighbours, {8, 1}) == ((1,), (8,))
+
+
+def test_those_absent_from_the_start_are_named_in_the_order_of_clients() -> None:
+    """A set of small numbers gives 8 before 1."""
+    network = make_network("path", [f"c{k}" for k in range(9)])
+    changing = with_changes(network, [Change(5, join=["c8", "c1"])])
+    assert describe_changes(changing)[0] == "absent from the start: c1, c8"
+
+
+def test_all_rows_that_a_grid_may_have_are_named() -> None:
+    with pytest.raises(NetworkError, match="from 1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60$"):
+        make_network("grid", [f"c{k}" for k in range(60)], rows=7)

@@ -218,3 +218,28 @@ def test_a_passage_that_another_one_made_spare_is_dropped_too() -> None:
     walk = _shortened([4, 2, 1, 3, 1, 0, 3, 0], network)
     assert len(walk) == 5
     check_tour(walk, network, range(5))
+
+
+def test_clients_join_in_the_order_of_their_numbers() -> None:
+    """Each is put where it costs fewest hops, after those before it; a set gives 8 before 1."""
+    everyone = make_network("complete", [f"c{k}" for k in range(9)])
+    assert mended([0, 2], everyone, [0, 1, 2, 8]) == [0, 8, 1, 2]
+
+
+def test_a_tree_is_repaired_alike_in_whatever_order_its_members_are_named() -> None:
+    """Client 2 leaves a path of five: of two pieces of one size the one with client 0 is kept, and
+    the other hangs on its smallest client."""
+    path = {0: [1], 1: [0, 2], 2: [1, 3], 3: [2, 4], 4: [3]}
+    links = [(0, 1), (1, 2), (2, 3), (3, 4), (0, 4), (1, 3)]
+    network = network_from_edges(links, [f"c{k}" for k in range(5)])
+    for members in ([0, 1, 3, 4], [4, 3, 1, 0]):
+        tree = repaired_tree(path, network, members)
+        assert tree == {0: [1, 4], 1: [0], 3: [4], 4: [0, 3]}
+
+
+def test_pieces_hang_on_the_smallest_client_that_they_can_reach() -> None:
+    """A set gives 8 before 1."""
+    links = [(1, 8), (3, 4), (1, 3), (8, 4)]
+    network = network_from_edges(links, [f"c{k}" for k in range(9)])
+    tree = repaired_tree({1: [8], 8: [1], 3: [4], 4: [3]}, network, [1, 3, 4, 8])
+    assert tree == {1: [3, 8], 8: [1], 3: [1, 4], 4: [3]}

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtcd.network import topology
-from mtcd.network.spanning import SEARCHES, spanning_tree
+from mtcd.network.edges import network_from_edges
+from mtcd.network.spanning import SEARCHES, _with_room, spanning_tree
 from mtcd.network.topology import Network, make_network
 from problems import networks
 
@@ -134,3 +135,13 @@ def test_the_centre_of_a_tree_or_a_complete_network_takes_few_searches(
     )
     spanning_tree(make_network(kind, names(30)))
     assert 5 <= len(searches) <= 8
+
+
+def test_those_with_few_ways_to_be_reached_are_hung_first() -> None:
+    """Client 3 could hang on 1 or 2, client 4 on 1 alone, and each has room for one."""
+    edges = [(0, 1), (0, 2), (1, 3), (2, 3), (1, 4)]
+    network = network_from_edges(edges, [f"c{k}" for k in range(5)])
+    tree = _with_room(network, 0, 2)
+    assert tree is not None
+    assert tree.parents == (None, 0, 0, 2, 1)
+    assert tree.levels == ((0,), (1, 2), (3, 4))

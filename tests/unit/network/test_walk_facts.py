@@ -229,3 +229,14 @@ def test_declared_hops_lead_to_neighbours_inside(to: int) -> None:
     """Client 2 is no neighbour, client 5 is not there."""
     with pytest.raises(ConfigError, match=f"leads to client {to}, which is no neighbour"):
         declared({0: {to: 1.0}, 1: {0: 1.0}, 2: {1: 1.0}}).chain()
+
+
+def test_visits_of_a_non_backtracking_walk_do_not_depend_on_how_many_are_computed_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    network = network_of("grid", 6)
+    start = np.array([0.5, 0.0, 0.25, 0.25, 0.0, 0.0])
+    at_once = link_visits(network, start, 4)
+    for numbers in (1, 2 * 14):  # a block of one client, and of two
+        monkeypatch.setattr("mtcd.network.walks.non_backtracking.NUMBERS", numbers)
+        assert link_visits(network, start, 4) == pytest.approx(at_once, abs=1e-15)

@@ -282,3 +282,9 @@ def test_a_random_tour_may_begin_with_the_branch_that_the_last_one_ended_with() 
         assert set(way[1:7:2]) == {1, 2, 3}
         seen.add(way[5] == way[7])
     assert seen == {True, False}
+
+
+def test_the_choices_of_a_lazy_walk_are_in_the_order_of_clients() -> None:
+    """A draw means the same client in every process; a set gives 8 before 1."""
+    network = network_from_edges([(8, 1), (1, 2)], [f"c{k}" for k in range(9)])
+    assert [LazyWalk(network).next(8, -1, 0, 0, 1, draw) for draw in (0.0, 0.9)] == [1, 8]

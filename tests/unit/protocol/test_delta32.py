@@ -12,7 +12,7 @@ from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.protocol.codec.records import pack, unpack
 from mtcd.protocol.token import Token
 from mtcd.protocol.transports.delta32 import Delta32
-from mtcd.protocol.transports.registry import TRANSPORTS
+from mtcd.protocol.transports.transport import TRANSPORTS
 from problems import MODELS, make_data
 
 RIDGE = MODELS[0]

@@ -10,11 +10,11 @@ import pytest
 from mtcd.core.errors import MtcdError, WireError
 from mtcd.methods.mtcd.client import Share
 from mtcd.methods.tours.instruction import Instruction
+from mtcd.protocol.codec.envelopes import LONGEST_STATUS, Status
 from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.codec.status import LONGEST_STATUS, Status
+from mtcd.protocol.engine import Monitor
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.model import Visit
-from mtcd.protocol.monitor import Monitor
 from mtcd.protocol.party import (
     MONITOR,
     SERVER,

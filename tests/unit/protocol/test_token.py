@@ -23,9 +23,9 @@ from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.extensions import check_slots
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.codec.payloads import Payload
+from mtcd.protocol.model import Gains
 from mtcd.protocol.party import MONITOR, SERVER, Message, Parties, Progress
 from mtcd.protocol.token import Token
-from mtcd.protocol.updates import Gains
 from mtcd.training.plateau import Windows
 from problems import ALL, Case, cases, mtcd_settings
 

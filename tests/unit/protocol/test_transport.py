@@ -13,8 +13,7 @@ from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.network.topology import make_network
 from mtcd.protocol.transports.float32 import Float32
-from mtcd.protocol.transports.registry import TRANSPORTS
-from mtcd.protocol.transports.transport import Transport
+from mtcd.protocol.transports.transport import TRANSPORTS, Transport
 from mtcd.testing.references import mtcd as reference
 from problems import MODELS, make_data
 
@@ -66,7 +65,7 @@ def test_rounding_changes_little_and_takes_half_the_bytes(name: str) -> None:
 def test_a_federation_rounds_as_one_process_does(name: str, tmp_path: Path) -> None:
     pytest.importorskip("cryptography")
     from live import federate, in_process
-    from mtcd.config.default_method import method_section
+    from mtcd.config.method_schema import method_section
     from own_parts import model_section
 
     data = make_data(RIDGE, 20, [2, 1, 3, 2], seed=3)

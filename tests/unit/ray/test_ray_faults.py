@@ -19,7 +19,7 @@ from mtcd.methods.tree_cg.tree_cg import TreeCG
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER
 from mtcd.ray.engine import RayEngine
-from mtcd.training.recipes import BlockRecipe
+from mtcd.training.training import BlockRecipe
 from thread_cluster import ThreadCluster
 
 ONE_OF_EACH = ("stcd", "mtcd in clusters", "mtcd in batches", "svfl", "dcpa", "accelerated")

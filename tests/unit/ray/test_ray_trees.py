@@ -17,7 +17,7 @@ from mtcd.models.trees.problem import AdditiveProblem
 from mtcd.network.topology import make_network
 from mtcd.ray.engine import RayEngine
 from mtcd.ray.settings import Ray
-from mtcd.training.recipes import BlockRecipe
+from mtcd.training.training import BlockRecipe
 from thread_cluster import ThreadCluster
 
 

@@ -18,9 +18,8 @@ from mtcd.cli.app import main
 from mtcd.core.errors import ConfigError
 from mtcd.core.workers import Failed
 from mtcd.studies.grid import grid, parse_over
-from mtcd.studies.running import Running
+from mtcd.studies.running import Finished, Running
 from mtcd.studies.sweep import Sweep
-from mtcd.studies.work import Finished
 from small_experiment import Inline
 from waiting import PATIENCE, until
 

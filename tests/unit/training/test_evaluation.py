@@ -22,8 +22,7 @@ from commands import outcome
 from commands import run as command
 from mtcd.core.errors import ConfigError, DataError
 from mtcd.plots.paper import Paper
-from mtcd.reporting.metric_panel import plot_metrics
-from mtcd.reporting.plots import draw_runs, plot_runs
+from mtcd.reporting.plots import draw_runs, plot_metrics, plot_runs
 
 STOP = mtcd.Stop(iterations=200)
 METHOD = mtcd.MTCD(tokens=2, hops=4, local_updates=5)

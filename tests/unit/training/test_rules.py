@@ -10,7 +10,7 @@ import pytest
 import mtcd
 from mtcd.core.errors import ConfigError
 from mtcd.protocol.token import Token
-from mtcd.training.columns import MOST_MEASURED, has_begun
+from mtcd.training.history import MOST_MEASURED, has_begun
 from mtcd.training.plateau import WINDOWS, Plateau, PlateauRule, Windows
 from mtcd.training.rules import Gap, Kept, Limit, TrainingFacts
 

@@ -46,7 +46,7 @@ class Backend:
 
     def __post_init__(self) -> None:
         if self.workers is not None:
-            check_whole("workers", self.workers, least=1)
+            check_whole("workers", self.workers)
         if self.ray is not None and not (isinstance(self.ray, str) and self.ray.strip()):
             raise ConfigError(
                 f"ray is 'local', 'auto' or the address of a cluster, but is {self.ray!r}."

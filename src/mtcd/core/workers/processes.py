@@ -44,7 +44,7 @@ class ProcessWorkers(Workers[T]):
 
     def news(self, timeout: float) -> Iterator[tuple[T, News]]:
         pipes = {self._started[worker][1]: worker for worker in self._busy}
-        for pipe in wait(list(pipes), timeout):
+        for pipe in wait(pipes, timeout):
             assert isinstance(pipe, Connection)
             worker = pipes[pipe]
             try:

@@ -8,12 +8,11 @@ from collections.abc import Callable, Mapping
 from mtcd.federation.connections.carrier import Carrier
 from mtcd.federation.connections.connection import Connection
 from mtcd.federation.connections.handshake import Handshake
-from mtcd.federation.connections.listeners import listen_at
 from mtcd.federation.connections.opener import Opener
 from mtcd.federation.connections.refusals import Refusals, Refused
 from mtcd.federation.connections.wire import SLACK_BYTES, Frame
 from mtcd.federation.credentials.credentials import Credentials
-from mtcd.federation.names import parse_address
+from mtcd.federation.names import Address, parse_address
 from mtcd.federation.transport import MEGABYTE, listens_at
 
 
@@ -94,3 +93,42 @@ def _listeners(bundle: Credentials) -> list[socket.socket]:
     if where is None:
         return []
     return listen_at(parse_address(where, listening=True))
+
+
+BACKLOG = 1024  # connections that the system completes before they are accepted
+ALL_IPV6 = "::"
+
+
+def listen_at(place: Address) -> list[socket.socket]:
+    """Sockets at all numbers that a name stands for; those at which the host cannot listen are left
+    out.
+
+    Raises
+    ------
+    OSError
+        The host can listen at none.
+    """
+    found = socket.getaddrinfo(
+        place.host, place.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    made: list[socket.socket] = []
+    problem: OSError | None = None
+    for family, _, _, _, where in dict.fromkeys(found):
+        # all IPv6 numbers of a host include those of IPv4, where the system has both
+        both = str(where[0]) == ALL_IPV6 and socket.has_dualstack_ipv6()
+        try:
+            made.append(
+                socket.create_server(
+                    (str(where[0]), place.port),
+                    family=family,
+                    backlog=BACKLOG,
+                    dualstack_ipv6=both,
+                )
+            )
+        except OSError as error:
+            problem = error
+    if not made:
+        raise problem or OSError("no address")
+    for one in made:
+        one.setblocking(False)
+    return made

@@ -14,8 +14,7 @@ from contextlib import suppress
 from time import monotonic
 
 from mtcd.core.errors import WireError
-from mtcd.federation.connections.limits import group_of
-from mtcd.federation.connections.refusals import CERTIFICATE, CLOSED, NAME, TLS
+from mtcd.federation.connections.refusals import CERTIFICATE, CLOSED, NAME, TLS, group_of
 from mtcd.federation.connections.tls import ShownCertificate, TlsSocket, is_about_certificates
 from mtcd.federation.connections.wire import (
     OPENING_HEAD_BYTES,

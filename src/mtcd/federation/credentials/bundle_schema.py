@@ -28,7 +28,7 @@ from mtcd.federation.schema import (
 )
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network
-from mtcd.privacy.label_privacy import LabelPrivacy
+from mtcd.privacy.settings import LabelPrivacy
 
 
 class BundleConfig(Membership):
@@ -99,7 +99,7 @@ def bundle_config(
         listen=None if place is None else place.listen,
         operator=certificates.get(OPERATOR),
         parties=names,
-        links=[(names[k], names[j]) for k, j in sorted(network.graph.edges)],
+        links=[(names[k], names[j]) for k, j in network.graph.edges],
         peers=peers,
         data=PartyData() if party is None else party.data,
         labels=labels,

@@ -11,9 +11,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from mtcd.config.costs_schema import CostsSection
-from mtcd.config.numbers import Whole
-from mtcd.config.section import Section
+from mtcd.config.schema import CostsSection
+from mtcd.config.section import Section, Whole
 from mtcd.federation.names import OPERATOR, SERVER, parse_address, usable_name
 
 

@@ -15,8 +15,7 @@ from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.node.chunks import unwrap, wrap
 from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.node.log import Log, tidy
-from mtcd.federation.node.rpc import Rpc
-from mtcd.federation.node.rpc_client import Answers, RpcClient
+from mtcd.federation.node.rpc import Answers, Rpc, RpcClient
 from mtcd.federation.psi_process import AlignmentProgress, answerer_apart, asker_apart
 
 GIVEN_ORDER = "given order"

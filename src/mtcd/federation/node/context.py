@@ -19,8 +19,7 @@ from mtcd.federation.credentials.credentials import expired_peers
 from mtcd.federation.node.link import Connect, IncomingRequest, Link
 from mtcd.federation.node.log import Log, tidy
 from mtcd.federation.node.loop import Loop
-from mtcd.federation.node.rpc import HELLO, Rpc
-from mtcd.federation.node.rpc_client import RpcClient
+from mtcd.federation.node.rpc import HELLO, Rpc, RpcClient
 
 LONGEST_VERSION = 40
 BEFORE = 6, "0.1.0"

@@ -36,7 +36,7 @@ from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.presence import ENDED, HAS_ENDED
 from mtcd.federation.node.refusal import Refusal, UnableError
-from mtcd.federation.node.rpc_client import RpcClient
+from mtcd.federation.node.rpc import RpcClient
 from mtcd.federation.node.training import Trainer
 from mtcd.federation.node.watch import Watch
 from mtcd.federation.participant.keeping import OWN_METRICS, Summary, keep_metrics

@@ -37,8 +37,7 @@ from mtcd.federation.node.chunks import unwrap, wrap
 from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.node.log import Log, tidy
 from mtcd.federation.node.refusal import UnableError
-from mtcd.federation.node.rpc import NOT_KNOWN, Rpc
-from mtcd.federation.node.rpc_client import Answers, RpcClient
+from mtcd.federation.node.rpc import NOT_KNOWN, Answers, Rpc, RpcClient
 from mtcd.federation.participant.kinds import party_privacy
 from mtcd.federation.preflight import needed_packages, package_version
 

@@ -27,8 +27,7 @@ from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.chunks import unwrap, wrap
 from mtcd.federation.node.link import IncomingRequest
-from mtcd.federation.node.rpc import Rpc
-from mtcd.federation.node.rpc_client import RpcClient
+from mtcd.federation.node.rpc import Rpc, RpcClient
 from mtcd.federation.relay_encryption import Seal
 
 Sums = NDArray[np.uint64]

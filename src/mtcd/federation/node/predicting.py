@@ -42,7 +42,7 @@ from mtcd.federation.node.passing import (
     server_takes_part,
     to_sums,
 )
-from mtcd.federation.node.rpc_client import Answers
+from mtcd.federation.node.rpc import Answers
 from mtcd.federation.participant.kinds import Block, Decide, party_kind
 from mtcd.federation.participant.table import PartyTable, id_column, read_party_table
 from mtcd.models.predicted import Columns

@@ -114,7 +114,7 @@ class Rejoining:
 def counts(reliable: ReliableParty, other: int, run: str) -> Counts:
     """Of the messages to and from another party."""
     below, beyond = reliable.seen.get(other, (0, []))
-    return Counts(run, reliable.sent.get(other, 0), below, list(beyond), reliable.ended is not None)
+    return Counts(run, reliable.sent.get(other, 0), below, beyond, reliable.ended is not None)
 
 
 def lacking(reliable: ReliableParty, other: int, told: Counts) -> int:

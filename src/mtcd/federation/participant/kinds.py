@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mtcd.core import features
 from mtcd.core.errors import ConfigError
 from mtcd.privacy import settings
-from mtcd.privacy.label_privacy import LabelSource
+from mtcd.privacy.settings import LabelSource
 
 if TYPE_CHECKING:  # these import this module
     from mtcd.config.schema import ModelSection, PrivacySection, StopSection
@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # these import this module
     from mtcd.methods.method import Method
     from mtcd.models.predicted import Columns
     from mtcd.network.topology import Network
-    from mtcd.privacy.label_privacy import LabelPrivacy
+    from mtcd.privacy.settings import LabelPrivacy
 
 KINDS, PRIVACY = "mtcd.party_kinds", "mtcd.party_privacy"
 REHEARSED_SAMPLES = 20

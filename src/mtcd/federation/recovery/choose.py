@@ -9,12 +9,11 @@ from mtcd.core import features
 from mtcd.federation.delivery.journal import Journal
 from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.federation.delivery.reliable_party import ReliableParty
-from mtcd.federation.recovery.in_step import InStep
 from mtcd.federation.recovery.iteration_client import IterationClient
 from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.federation.recovery.lone_token import LoneToken
 from mtcd.federation.recovery.uploads import MakeUploads
-from mtcd.federation.recovery.wait import Wait
+from mtcd.federation.recovery.wait import InStep, Wait
 from mtcd.network.topology import Network
 from mtcd.protocol.party import SERVER, Parties, Party, Recovery
 

@@ -64,8 +64,7 @@ from copy import deepcopy
 from mtcd.core.seeding import uniform
 from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.federation.recovery.detours import next_around
-from mtcd.federation.recovery.promises import Promises
-from mtcd.federation.recovery.search import Decision, Search
+from mtcd.federation.recovery.search import Decision, Promises, Search
 from mtcd.federation.recovery.token_history import TokenHistory, live_terms
 from mtcd.methods.mtcd.server import TokenClient
 from mtcd.network.topology import Network

@@ -23,20 +23,18 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
-import scipy  # its parts are loaded when they are used
+import scipy
 
 from mtcd.core.arrays import Array
 from mtcd.core.checks import check_number
 from mtcd.core.errors import ConfigError, did_you_mean
-from mtcd.methods.dcpa.mixing import metropolis_weights
 from mtcd.methods.messages import Messages
 from mtcd.methods.method import METHODS, Method, Stepsize, check_connected, resolved_stepsize
 from mtcd.methods.prices import Prices
 from mtcd.network.spectrum import adjacency, laplacian
 from mtcd.network.topology import Network
 from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.codec.payloads import Payload, payload
-from mtcd.protocol.codec.types import Aggregate, Iteration
+from mtcd.protocol.codec.payloads import Aggregate, Iteration, Payload, payload
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import (
     MONITOR,
@@ -328,3 +326,22 @@ class ClientA(DCPAClient):
         self.x = old_x - mixed
         towards = self.model.represent(2 * self.w - old_w) + 2 * self.x - old_x
         self.y = self.model.dual_prox(self.y + self.mu_y * towards, self.c)
+
+
+def metropolis_weights(network: Network) -> scipy.sparse.csr_array:
+    """A, symmetric and doubly stochastic: a_kj = 1/(1 + max(degree_k, degree_j)) for neighbours,
+    the rest stays at k.
+
+    >>> from mtcd.network.topology import make_network
+    >>> metropolis_weights(make_network("path", ["a", "b", "c"])).toarray().round(2).tolist()
+    [[0.67, 0.33, 0.0], [0.33, 0.33, 0.33], [0.0, 0.33, 0.67]]
+    """
+    # Known to client k alone: the degrees are those of its neighbours.
+    edges = scipy.sparse.coo_array(adjacency(network), dtype=float)
+    degrees = np.array([len(near) for near in network.neighbours])
+    rows, columns = edges.coords
+    # A weight that the larger degree decides is the same at both ends, so A is symmetric and keeps
+    # the sum of what is mixed.
+    edges.data[:] = 1.0 / (1 + np.maximum(degrees[rows], degrees[columns]))
+    given = np.bincount(rows, weights=edges.data, minlength=network.size)
+    return scipy.sparse.csr_array(edges + scipy.sparse.diags_array(1.0 - given))

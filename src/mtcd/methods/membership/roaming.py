@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from mtcd.core.errors import ConfigError
 from mtcd.core.seeding import uniform
-from mtcd.methods.membership.pieces import Pieces
 from mtcd.methods.mtcd.client import TokenClient
 from mtcd.methods.mtcd.roaming import (
     Roaming,
@@ -350,3 +349,26 @@ def _position(view: MembershipView, hop: int) -> int:
         client, previous = following, client
 
     return client
+
+
+class Pieces(Walk):
+    """A tour for each component of a disconnected cluster."""
+
+    needs_start = True
+
+    def __init__(self, tours: Mapping[tuple[int, ...], Walk]) -> None:
+        self._around = {client: walk for piece, walk in tours.items() for client in piece}
+        # The longest tour decides how many hops a round takes for all pieces.
+        self.length = max(walk.length or 0 for walk in tours.values())
+
+    def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
+        return self._around[client].next(client, previous, start, t, hop, draw)
+
+    def around(self, client: int) -> Walk:
+        return self._around[client]
+
+    def last_visits(self, start: int, hops: int) -> Mapping[int, int]:
+        return self._around[start].last_visits(start, hops)
+
+    def covers(self, client: int) -> bool:
+        return client in self._around

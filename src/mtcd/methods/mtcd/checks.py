@@ -10,7 +10,7 @@ from mtcd.core.errors import ConfigError, did_you_mean
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.features import ACCELERATIONS
 from mtcd.protocol.model import Problem
-from mtcd.protocol.transports.registry import DEFAULT, TRANSPORTS
+from mtcd.protocol.transports.transport import DEFAULT, TRANSPORTS
 
 if TYPE_CHECKING:
     from mtcd.methods.mtcd.mtcd import MTCD
@@ -55,14 +55,16 @@ def _check_sync(method: MTCD) -> None:
         )
     if not _are_clusters(method.clusters):
         raise ConfigError(
-            f"method.clusters is 'auto' or a list of lists of clients, but is {method.clusters!r}."
+            f"method.clusters is 'auto', 'balanced' or a list of lists of clients, but is "
+            f"{method.clusters!r}."
         )
 
 
 def _are_clusters(given: object) -> bool:
-    """Whether this may be ``method.clusters``: None, 'auto', or lists of clients."""
+    """Whether this may be ``method.clusters``: None, 'auto', 'balanced', or lists of
+    clients."""
     if given is None or isinstance(given, str):
-        return given in (None, "auto")
+        return given in (None, "auto", "balanced")
     if not isinstance(given, Sequence):
         return False
     return all(isinstance(one, Sequence) and not isinstance(one, str) for one in given)

@@ -17,10 +17,9 @@ from mtcd.methods.mtcd.features import Update
 from mtcd.methods.mtcd.plan import Done, Plan, Share
 from mtcd.protocol.codec.extensions import EXTENSIONS
 from mtcd.protocol.gathering import Fresh
-from mtcd.protocol.model import ClientModel, Theta
+from mtcd.protocol.model import ClientModel, LocalUpdates, Theta
 from mtcd.protocol.party import MONITOR, SERVER, Client, Message, Recovery, send
 from mtcd.protocol.token import Token
-from mtcd.protocol.updates import LocalUpdates
 
 __all__ = ["Done", "Plan", "Share", "TokenClient", "TokenHost", "Visits", "WithPenalty"]
 

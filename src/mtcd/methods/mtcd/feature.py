@@ -12,6 +12,6 @@ FEATURE = Feature(
     public_names={
         "MTCD": "mtcd.methods.mtcd.mtcd",
         "STCD": "mtcd.methods.mtcd.mtcd",
-        "Schedule": "mtcd.methods.mtcd.schedule",
+        "Schedule": "mtcd.methods.mtcd.stepsizes",
     },
 )

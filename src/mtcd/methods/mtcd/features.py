@@ -17,9 +17,8 @@ from mtcd.core.registry import Registry
 from mtcd.network.topology import Network
 from mtcd.protocol.codec.extensions import Extension
 from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.model import ClientModel, Problem, Theta
+from mtcd.protocol.model import ClientModel, LocalUpdates, Problem, Theta
 from mtcd.protocol.token import Token
-from mtcd.protocol.updates import LocalUpdates
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
 if TYPE_CHECKING:

@@ -26,6 +26,8 @@ from mtcd.methods.method import (
     METHODS,
     NOT_IN_CONFIG,
     Stepsize,
+    TokenClusters,
+    TokenMethod,
     check_connected,
     resolved_stepsize,
 )
@@ -40,15 +42,14 @@ from mtcd.methods.mtcd.features import (
     Roles,
     TokenFeature,
 )
-from mtcd.methods.mtcd.first_pass import Collecting, first_messages
 from mtcd.methods.mtcd.messages import TokenMessages
 from mtcd.methods.mtcd.roaming import Roaming, Start, plan_roaming, through_changes
-from mtcd.methods.mtcd.schedule import Schedule
 from mtcd.methods.mtcd.server import opening
-from mtcd.methods.mtcd.stepsizes import TokenStepsizes
+from mtcd.methods.mtcd.stepsizes import Schedule, TokenStepsizes
+from mtcd.methods.mtcd.wrapped import Collecting, first_messages
 from mtcd.methods.prices import Prices, Timeline
 from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
-from mtcd.methods.token_method import TokenClusters, TokenMethod
+from mtcd.network.balance import balanced
 from mtcd.network.changes import in_pieces
 from mtcd.network.clusters import check_clusters, find_clusters
 from mtcd.network.topology import Network
@@ -58,10 +59,10 @@ from mtcd.protocol.codec.payloads import Payload
 from mtcd.protocol.ledger.costs import Costs, Sizes
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import OnDemand, Parties, Summed
-from mtcd.protocol.transports.registry import DEFAULT, TRANSPORTS
+from mtcd.protocol.transports.transport import DEFAULT, TRANSPORTS
 from mtcd.theory.stepsize import Smoothness, StepsizeRules
 
-Clusters = Literal["auto"] | Sequence[Sequence[str | int]] | None
+Clusters = Literal["auto", "balanced"] | Sequence[Sequence[str | int]] | None
 
 
 @METHODS.register("mtcd")
@@ -88,12 +89,13 @@ class MTCD(TokenMethod):
         The number of samples in a mini-batch; all samples unless given.
     combine : str, optional
         The rule of the sync: 'average' (tokens may cross), 'cluster' (a token per cluster), or
-        ours: 'visitors', 'optimal'.
+        ours: 'visitors', 'optimal', 'memory'.
     walk : str, default 'lazy'
         How a token chooses the next client: 'lazy' is the paper's random walk; 'tour' goes round a
         closed walk through all clients (docs/beyond.md).
-    clusters : 'auto' or lists of clients, optional
-        Tokens stay in their cluster; 'auto' finds clusters in the network.
+    clusters : 'auto', 'balanced' or lists of clients, optional
+        Tokens stay in their cluster; 'auto' finds clusters in the network, 'balanced' evens out the
+        length of their tours.
     start : client, weights over clients, or one of these per token, optional
         Where tokens start; uniform by default.
     acceleration : 'conjugate', 'momentum' or 'anderson', optional
@@ -307,6 +309,8 @@ class MTCD(TokenMethod):
             return None
         if self.clusters is None or self.clusters == "auto":
             return find_clusters(network, self.tokens, seed)
+        if self.clusters == "balanced":
+            return balanced(network, find_clusters(network, self.tokens, seed))
         found = check_clusters(network, self.clusters)
         if self.tokens not in (None, len(found)):
             raise ConfigError(

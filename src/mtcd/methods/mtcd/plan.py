@@ -11,11 +11,10 @@ from mtcd.core.arrays import Array
 from mtcd.methods.mtcd.combine import Combine
 from mtcd.methods.mtcd.features import PLAIN_ROLES, Roles, TokenFeature
 from mtcd.methods.mtcd.roaming import Roaming
-from mtcd.methods.mtcd.schedule import Schedule, scheduled
+from mtcd.methods.mtcd.stepsizes import Schedule, scheduled
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.fields import ClientSet, limit_of
-from mtcd.protocol.codec.payloads import Payload, payload
-from mtcd.protocol.codec.types import Iteration, TokenIndex
+from mtcd.protocol.codec.payloads import Iteration, Payload, TokenIndex, payload
 from mtcd.protocol.ledger.costs import Sizes
 from mtcd.protocol.party import MONITOR, Message
 from mtcd.protocol.token import Token

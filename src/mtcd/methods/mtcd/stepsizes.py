@@ -1,11 +1,17 @@
-"""The step sizes of MTCD and STCD: which of the theorems' limits holds for which settings."""
+"""The step sizes of MTCD and STCD: which of the theorems' limits holds for which settings, and how they
+change from epoch to epoch."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mtcd.core.checks import check_number, check_whole
+from mtcd.core.errors import ConfigError, did_you_mean
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.features import ACCELERATIONS
+from mtcd.protocol.batches import Batches
 from mtcd.theory.stepsize import (
     Smoothness,
     StepsizeRule,
@@ -52,3 +58,67 @@ class TokenStepsizes(StepsizeRules):
         if method.batch is None and ((rule.never_raises and rule.covered) or method.tokens == 1):
             return descent_limit(self._smoothness, averaged=method.tokens not in (None, 1))
         return self.limit
+
+
+KINDS = ("step", "exponential", "cosine")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The factor of the step size by epoch, a pass over all samples.
+
+    With the full batch every iteration is an epoch.
+
+    Parameters
+    ----------
+    kind : 'step', 'exponential' or 'cosine', default 'step'
+        'step': multiply by ``factor`` after every ``every`` epochs (the paper halves every 20).
+        'exponential': by ``factor`` per ``every`` epochs, continuously. 'cosine': from 1 to
+        ``factor`` in ``every`` epochs, then constant.
+    every : int, default 20
+        The epochs of a step.
+    factor : float, default 0.5
+        What a step multiplies by.
+    warmup : int, default 0
+        Epochs at the start in which the step size increases in equal steps.
+
+    Examples
+    --------
+    >>> Schedule(every=20).at(45)
+    0.25
+    """
+
+    kind: str = "step"
+    every: int = 20
+    factor: float = 0.5
+    warmup: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            hint = did_you_mean(self.kind, KINDS)
+            raise ConfigError(f"method.schedule.kind: nothing is called {self.kind!r}; {hint}")
+        check_whole("method.schedule.every", self.every)
+        check_whole("method.schedule.warmup", self.warmup, least=0)
+        # A cosine may go down to 0; the other kinds would stay there for ever.
+        above = None if self.kind == "cosine" else 0
+        check_number("method.schedule.factor", self.factor, above=above)
+
+    def at(self, epoch: int) -> float:
+        """The factor in this epoch, counted from 0."""
+        # Warm-up multiplies: after it, the schedule is where it would be without.
+        return self._kind_at(epoch) * min(1.0, (epoch + 1) / (self.warmup + 1))
+
+    def _kind_at(self, epoch: int) -> float:
+        if self.kind == "step":
+            return self.factor ** (epoch // self.every)
+        if self.kind == "exponential":
+            return float(self.factor ** (epoch / self.every))
+        down = (1 + math.cos(math.pi * min(epoch / self.every, 1.0))) / 2
+        return self.factor + (1 - self.factor) * down
+
+
+def scheduled(stepsize: float, schedule: Schedule | None, t: int, batches: Batches) -> float:
+    """The step size of iteration t."""
+    if schedule is None:
+        return stepsize
+    return stepsize * schedule.at(t // batches.per_epoch)

@@ -11,9 +11,8 @@ from mtcd.core.errors import WireError
 from mtcd.protocol.codec.extensions import Extension, declare
 from mtcd.protocol.codec.fields import ClientSet, Row, limit_of
 from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.codec.payloads import Nested
+from mtcd.protocol.codec.payloads import Nested, Number
 from mtcd.protocol.codec.stored import stored
-from mtcd.protocol.codec.types import Number
 from mtcd.protocol.token import Token
 
 

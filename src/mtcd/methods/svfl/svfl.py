@@ -11,25 +11,23 @@ from mtcd.core.arrays import Array
 from mtcd.core.checks import check_whole
 from mtcd.core.errors import ConfigError
 from mtcd.methods.messages import Messages, equipped
-from mtcd.methods.method import METHODS, NOT_IN_CONFIG, Stepsize, resolved_stepsize
+from mtcd.methods.method import METHODS, NOT_IN_CONFIG, Stepsize, TokenMethod, resolved_stepsize
 from mtcd.methods.mtcd.checks import GRADIENT
 from mtcd.methods.mtcd.combine.cluster import Cluster
 from mtcd.methods.mtcd.plan import Plan
 from mtcd.methods.mtcd.roaming import plan_roaming
-from mtcd.methods.mtcd.schedule import Schedule, scheduled
+from mtcd.methods.mtcd.stepsizes import Schedule, scheduled
 from mtcd.methods.prices import Prices
 from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
 from mtcd.methods.svfl.accelerated import AcceleratedRounds, accelerated_rounds
-from mtcd.methods.token_method import TokenMethod
 from mtcd.network.changes import absences
 from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.codec.payloads import Payload, payload
-from mtcd.protocol.codec.types import Aggregate, Iteration
+from mtcd.protocol.codec.payloads import Aggregate, Iteration, Payload, payload
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.ledger.costs import Costs, Sizes
-from mtcd.protocol.model import ClientModel, Problem, Theta
+from mtcd.protocol.model import ClientModel, LocalUpdates, Problem, Theta
 from mtcd.protocol.party import (
     MONITOR,
     SERVER,
@@ -43,8 +41,7 @@ from mtcd.protocol.party import (
     Summed,
     send,
 )
-from mtcd.protocol.transports.registry import DEFAULT
-from mtcd.protocol.updates import LocalUpdates
+from mtcd.protocol.transports.transport import DEFAULT
 from mtcd.theory.stepsize import Smoothness, StepsizeRules, theorem_limit
 
 LATER = frozenset({"acceleration", "depth", "adaptive", "local_solver"})

@@ -42,7 +42,7 @@ from mtcd.network.topology import Network
 from mtcd.network.walks import WALKS
 from mtcd.protocol.model import Fit
 from mtcd.protocol.state import Stateful
-from mtcd.protocol.transports.registry import TRANSPORTS
+from mtcd.protocol.transports.transport import TRANSPORTS
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
 __all__ = ["ACCELERATIONS", "Acceleration", "Memory"]

@@ -15,9 +15,8 @@ from mtcd.core.errors import WireError
 from mtcd.protocol.codec.extensions import Extension, declare
 from mtcd.protocol.codec.fields import Row, Whole, limit_of
 from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.codec.payloads import Nested
+from mtcd.protocol.codec.payloads import Bool, Count, Nested, Number
 from mtcd.protocol.codec.stored import stored
-from mtcd.protocol.codec.types import Bool, Count, Number
 from mtcd.protocol.token import Token
 
 SURVEYED = 6

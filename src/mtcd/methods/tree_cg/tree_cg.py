@@ -32,8 +32,7 @@ from mtcd.network.spanning import SpanningTree, spanning_tree
 from mtcd.network.topology import Network
 from mtcd.protocol.codec.fields import Row
 from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.codec.payloads import Payload, payload
-from mtcd.protocol.codec.types import Aggregate, Iteration
+from mtcd.protocol.codec.payloads import Aggregate, Iteration, Payload, payload
 from mtcd.protocol.ledger.costs import Sizes
 from mtcd.protocol.model import ClientModel, Problem, Theta
 from mtcd.protocol.party import MONITOR, Begin, Client, Message, Part, Parties, Recovery, send

@@ -22,8 +22,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from mtcd.core.arrays import Array, Rows
-from mtcd.data.sparse import is_sparse
+from mtcd.core.arrays import Array, Rows, is_sparse
 from mtcd.data.vertical import Block
 from mtcd.models.glm.fit import LabelFit
 from mtcd.models.glm.newton import NewtonBlock
@@ -32,7 +31,7 @@ from mtcd.models.glm.screening import ScreenedSteps
 from mtcd.models.glm.smoothness import block_smoothness
 from mtcd.models.losses import Loss
 from mtcd.models.losses.squared import Squared
-from mtcd.protocol.updates import LocalUpdates
+from mtcd.protocol.model import LocalUpdates
 
 Steps = Callable[[Array, Array], Array]
 """(theta, z) -> the new theta; z is updated in place."""

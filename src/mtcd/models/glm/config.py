@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from mtcd.config.model_schema import ModelSection
-from mtcd.config.numbers import Number
+from mtcd.config.section import Number
 from mtcd.core.errors import ConfigError
 from mtcd.data.vertical import VerticalData
 from mtcd.models.glm.model import Glm

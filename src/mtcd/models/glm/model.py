@@ -11,10 +11,9 @@ from typing import Any, Self
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
-from mtcd.core.arrays import Array
+from mtcd.core.arrays import Array, is_sparse
 from mtcd.core.checks import check_number
 from mtcd.core.errors import ConfigError
-from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block, VerticalData
 from mtcd.models.glm.client import LinearClient
 from mtcd.models.glm.evaluation import Evaluation, Parameters
@@ -23,7 +22,7 @@ from mtcd.models.glm.penalty import Penalty
 from mtcd.models.label_noise import LabelNoise
 from mtcd.models.losses import LOSSES, Labels, Loss
 from mtcd.models.losses.own import check_own_loss
-from mtcd.models.score import Score
+from mtcd.models.metrics.metric import Score
 from mtcd.models.weights import ClassWeight, check_class_weight, loss_on
 
 

@@ -18,8 +18,7 @@ from collections.abc import Callable
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
-from mtcd.core.arrays import Array
-from mtcd.data.sparse import is_sparse
+from mtcd.core.arrays import Array, is_sparse
 from mtcd.data.vertical import Block
 from mtcd.models.glm.penalty import Penalty
 from mtcd.models.losses import Loss
@@ -57,10 +56,10 @@ class NewtonBlock:
     Examples
     --------
     >>> from mtcd.models.losses.squared import Squared
-    >>> block = NewtonBlock(np.array([[1.0], [1.0]]), np.array([1.0, 3.0]), Squared(), Penalty())
+    >>> block = NewtonBlock(np.array([[2.0], [0.0]]), np.array([4.0, 3.0]), Squared(), Penalty())
     >>> z = np.zeros(2)
     >>> block.minimise(np.zeros(1), z).tolist(), z.tolist()
-    ([2.0], [2.0, 2.0])
+    ([2.0], [4.0, 0.0])
     """
 
     def __init__(self, X: Block, y: Array, loss: Loss, penalty: Penalty) -> None:

@@ -70,7 +70,7 @@ def linear_onnx(trained: TrainedModel) -> bytes:
         outputs,
         [numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()],
     )
-    about = {"kind": kind, "columns": list(trained.column_names), "classes": list(trained.classes)}
+    about = {"kind": kind, "columns": trained.column_names, "classes": trained.classes}
     model = helper.make_model(
         graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
     )

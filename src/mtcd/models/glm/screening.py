@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.core.arrays import Array
-from mtcd.data.sparse import is_sparse
+from mtcd.core.arrays import Array, is_sparse
 from mtcd.data.vertical import Block
 from mtcd.models.glm.penalty import Penalty
 from mtcd.models.losses import Loss

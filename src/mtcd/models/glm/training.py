@@ -18,8 +18,7 @@ from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.models.glm.checkpoints import linear_checkpoints
 from mtcd.models.glm.evaluation import Evaluation, TestSet, known_labels
 from mtcd.models.glm.model import Glm, LinearProblem
-from mtcd.models.glm.optimum.cache import cached_optimum
-from mtcd.models.glm.optimum.optimum import optimum
+from mtcd.models.glm.optimum.optimum import cached_optimum, optimum
 from mtcd.models.glm.starts import starting_at
 from mtcd.models.glm.trained import TrainedModel
 from mtcd.models.losses import Labels

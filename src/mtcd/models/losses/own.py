@@ -276,7 +276,7 @@ def _check_curvature(loss: Loss, y: Array, point: _Point) -> None:
     for _ in range(POWER_STEPS if z.ndim > 1 else 0):
         product = np.asarray(loss.hessian_product(z, y, v))
         sizes = np.sqrt(_by_sample(product * product))
-        v = np.where(sizes > 0, product / np.where(sizes > 0, sizes, 1.0), v)
+        v = np.divide(product, sizes, out=v, where=sizes > 0)
     quotients = _by_sample(v * np.asarray(loss.hessian_product(z, y, v))) / _by_sample(v * v)
     if not np.isfinite(quotients).all():
         return

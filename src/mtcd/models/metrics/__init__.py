@@ -1,7 +1,6 @@
 """Metrics of predictions: a file for each family, by their names in ``METRICS``."""
 
-from mtcd.models.metrics.metric import METRICS, Metric
-from mtcd.models.metrics.outputs import Outputs, class_numbers
+from mtcd.models.metrics.metric import METRICS, Metric, Outputs, class_numbers
 from mtcd.models.metrics.selection import (
     Metrics,
     all_metrics,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtcd.models.metrics.metric import METRICS, Metric
-from mtcd.models.metrics.outputs import Outputs
+from mtcd.models.metrics.metric import METRICS, Metric, Outputs
 
 # as scikit-learn has it: a class that was ruled out costs 36, and not infinity
 SMALLEST = np.finfo(float).eps

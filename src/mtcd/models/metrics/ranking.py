@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.core.arrays import Array
-from mtcd.models.metrics.metric import METRICS, Metric
-from mtcd.models.metrics.outputs import Outputs
+from mtcd.models.metrics.metric import METRICS, Metric, Outputs
 
 
 class Ranks(NamedTuple):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtcd.models.metrics.metric import METRICS, Metric
-from mtcd.models.metrics.outputs import Outputs
+from mtcd.models.metrics.metric import METRICS, Metric, Outputs
 
 
 class ValueMetric(Metric):

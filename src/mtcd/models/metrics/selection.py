@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mtcd.core.errors import ConfigError
-from mtcd.models.metrics.metric import METRICS, Metric
-from mtcd.models.metrics.outputs import Outputs
+from mtcd.models.metrics.metric import METRICS, Metric, Outputs
 
 
 @dataclass(frozen=True)

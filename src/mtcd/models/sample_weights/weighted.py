@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
-from mtcd.core.arrays import Array, Rows
+from mtcd.core.arrays import Array, Rows, is_sparse
 from mtcd.core.checks import check_number
 from mtcd.core.errors import ConfigError, listing
-from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block
 from mtcd.models.losses import Labels, Loss
 from mtcd.models.weights import ClassWeight

@@ -1,4 +1,4 @@
-"""Encoded labels of networks, and the losses by name."""
+"""Encoded labels of networks, the losses by name, and outputs as probabilities."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
+from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError, DataError, did_you_mean, listing
 from mtcd.models.label_noise import LabelNoise
+from mtcd.models.metrics import Outputs
 from mtcd.models.splitnet.client import Loss
 
 Classes = tuple[str | float, ...]
@@ -106,3 +109,22 @@ def _widths(classes: Sequence[object], loss: Loss) -> tuple[int, ...]:
     if one_is_enough:
         return (len(classes), 1)
     return (len(classes),)
+
+
+def class_probabilities(outputs: Array) -> Array:
+    """The softmax of the outputs, a column for every class; of one output for two classes, the
+    sigmoid."""
+    # As torch's cross-entropy takes them: the outputs are logits.
+    if outputs.ndim == 2 and outputs.shape[1] > 1:
+        return np.asarray(scipy.special.softmax(outputs, axis=1))
+    z = outputs.reshape(len(outputs))
+    return np.column_stack([scipy.special.expit(-z), scipy.special.expit(z)])
+
+
+def split_outputs(outputs: Tensor, labels: NDArray[Any], classes: Classes | None) -> Outputs:
+    """For samples with known labels: the numbers of their classes, or values."""
+    predicted = decide(outputs, classes).cpu().numpy()
+    decision = outputs.cpu().numpy().astype(float)
+    if classes is None:
+        return Outputs(labels.astype(float), predicted.astype(float), decision)
+    return Outputs(labels, predicted, decision, classes, class_probabilities)

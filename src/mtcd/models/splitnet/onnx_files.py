@@ -44,7 +44,7 @@ def split_onnx(trained: TrainedSplit) -> dict[str, bytes]:
         )
     aggregation = make_aggregation(trained.aggregation, trained.clients, trained.widths)
     outputs = ["decision"] if trained.classes is None else ["decision", "probabilities", "label"]
-    about = {"clients": list(trained.clients), "classes": list(trained.classes or ())}
+    about = {"clients": trained.clients, "classes": trained.classes or ()}
     inputs = [torch.zeros(TRIED, width) for width in trained.widths]
     titles = [f"h_{number}" for number in range(len(inputs))]
     fused = _Fused(trained, aggregation)

@@ -24,8 +24,7 @@ from mtcd.models.splitnet.slots import (
     theta_0_of,
     visited_by,
 )
-from mtcd.protocol.codec.payloads import Payload, payload
-from mtcd.protocol.codec.types import Iteration
+from mtcd.protocol.codec.payloads import Iteration, Payload, payload
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.model import ClientNetwork, EpochLoss, SplitStage, State, Tensor, Visit
 from mtcd.protocol.party import MONITOR, SERVER, Message, Progress, send

@@ -14,17 +14,16 @@ from torch import Tensor
 from mtcd.core.errors import ConfigError
 from mtcd.data.dataset import VerticalDataset
 from mtcd.models.metrics import Metrics
-from mtcd.models.score import Score
+from mtcd.models.metrics.metric import Score
 from mtcd.models.splitnet.aggregation import make_aggregation
 from mtcd.models.splitnet.client import NetClient, Surroundings
 from mtcd.models.splitnet.feed import BatchRows, Feed, Source, Stored, make_source
 from mtcd.models.splitnet.fusion import CHUNK, NetFusion
 from mtcd.models.splitnet.graphs import GraphClient, GraphFusion
-from mtcd.models.splitnet.labels import classes_of, decide, encode, find_loss
+from mtcd.models.splitnet.labels import classes_of, decide, encode, find_loss, split_outputs
 from mtcd.models.splitnet.lanes import Lanes
 from mtcd.models.splitnet.modules import Trainable
 from mtcd.models.splitnet.optimiser import MakeOptimiser, capturable, make_optimiser, plain_sgd
-from mtcd.models.splitnet.outputs import split_outputs
 from mtcd.models.splitnet.trial import (
     FUSION,
     SAMPLES,

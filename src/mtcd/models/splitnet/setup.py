@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mtcd.core.errors import ConfigError, MtcdError
-from mtcd.methods.method import Method
+from mtcd.methods.method import Method, TokenMethod
 from mtcd.methods.mtcd.client import Done
 from mtcd.methods.mtcd.features import PLAIN_ROLES
 from mtcd.methods.mtcd.plan import Plan
 from mtcd.methods.server_sum import PLAIN_SUM, ServerSum
-from mtcd.methods.token_method import TokenMethod
 from mtcd.models.splitnet.parties import (
     SPLIT_PAYLOADS,
     FusionPlan,
@@ -36,7 +35,7 @@ from mtcd.protocol.model import SplitProblem, SplitStage, State, Tensor
 from mtcd.protocol.party import MONITOR, Message, Parties, Progress, Summed
 from mtcd.protocol.state import Snapshot
 from mtcd.protocol.token import Token
-from mtcd.protocol.transports.registry import DEFAULT
+from mtcd.protocol.transports.transport import DEFAULT
 
 PLACES = ("t", "hop", "previous")  # of a token
 

@@ -12,9 +12,8 @@ from mtcd.network.walks import NOWHERE
 from mtcd.protocol.codec.arrays import SharedField
 from mtcd.protocol.codec.extensions import Extension, declare
 from mtcd.protocol.codec.fields import ClientSet, Whole, limit_of
-from mtcd.protocol.codec.payloads import Nested
+from mtcd.protocol.codec.payloads import Nested, Number, last_client
 from mtcd.protocol.codec.stored import stored
-from mtcd.protocol.codec.types import Number, last_client
 from mtcd.protocol.model import Tensor
 from mtcd.protocol.token import Token
 

@@ -24,13 +24,12 @@ from mtcd.data.frames import as_frame, client_features
 from mtcd.data.prepare import Preparations
 from mtcd.data.samples import as_samples, check_finite, is_array
 from mtcd.data.vertical import VerticalData
-from mtcd.models.inputs import prepared_blocks
 from mtcd.models.metrics import Outputs
 from mtcd.models.predicted import Columns, predicted_columns, true_labels
+from mtcd.models.samples import prepared_blocks
 from mtcd.models.splitnet.aggregation import make_aggregation
 from mtcd.models.splitnet.feed import make_source
-from mtcd.models.splitnet.labels import Classes, decide
-from mtcd.models.splitnet.outputs import class_probabilities, split_outputs
+from mtcd.models.splitnet.labels import Classes, class_probabilities, decide, split_outputs
 from mtcd.models.trained import Trained
 
 if TYPE_CHECKING:

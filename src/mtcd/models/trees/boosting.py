@@ -11,10 +11,9 @@ import numpy as np
 import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
-from mtcd.core.arrays import Array
+from mtcd.core.arrays import Array, is_sparse
 from mtcd.core.errors import MtcdError
 from mtcd.core.optional import find
-from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block
 from mtcd.models.losses import Loss
 from mtcd.models.trees.ensemble import Ensemble

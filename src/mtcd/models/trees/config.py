@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from mtcd.config.model_schema import ModelSection
-from mtcd.config.numbers import Number, Whole
+from mtcd.config.section import Number, Whole
 from mtcd.config.stop_schema import StopSection
 from mtcd.core.errors import ConfigError
 from mtcd.models.label_noise import with_noise

@@ -18,9 +18,8 @@ from mtcd.core.errors import WireError
 from mtcd.protocol.codec.extensions import Extension, declare
 from mtcd.protocol.codec.fields import Row, limit_of
 from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.model import Theta
+from mtcd.protocol.model import MOST_MEASURED, Gains, LocalUpdates, Theta
 from mtcd.protocol.token import Token
-from mtcd.protocol.updates import MOST_MEASURED, Gains, LocalUpdates
 
 # gains are never negative, so negative numbers are free to say what is known of them
 UNKNOWN = -1.0

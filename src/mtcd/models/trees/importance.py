@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.core.arrays import is_sparse
 from mtcd.core.checks import check_whole
 from mtcd.core.errors import ConfigError, did_you_mean
 from mtcd.core.rows import Rows
 from mtcd.core.seeding import stream
-from mtcd.data.sparse import is_sparse
 from mtcd.models.predicted import true_labels
 from mtcd.models.trees.families.trees import TreePart
 from mtcd.models.trees.trained import TrainedAdditive

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mtcd.config.build import Setup, resolved_yaml
-from mtcd.config.default_method import method_section
+from mtcd.config.method_schema import method_section
 from mtcd.config.schema import Config
 from mtcd.core.checks import check_number
 from mtcd.core.errors import ConfigError, MtcdError

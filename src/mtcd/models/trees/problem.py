@@ -17,7 +17,7 @@ from mtcd.models.losses import Labels, Loss
 from mtcd.models.losses.own import check_own_loss
 from mtcd.models.losses.shifted import Shifted
 from mtcd.models.metrics import Metrics, Outputs
-from mtcd.models.score import Score
+from mtcd.models.metrics.metric import Score
 from mtcd.models.trees.families.family import Family, Inputs, PartyModel
 from mtcd.models.trees.model import Additive
 

@@ -42,7 +42,7 @@ class TourWalk(Walk):
         super().__init__(network, within)
         members: Sequence[int] = range(network.size)
         if within is not None:
-            members = sorted(within)
+            members = tuple(within)
         self.tour = tour or closed_walk(network, members)
         self.length = len(self.tour)
         self._place = first_places(self.tour)

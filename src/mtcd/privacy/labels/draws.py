@@ -18,11 +18,11 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mtcd.core.errors import ConfigError, MtcdError
-from mtcd.core.locked_file import locked, replaced
-from mtcd.privacy.label_privacy import Labels, LabelSource
+from mtcd.core.files import locked, replaced
+from mtcd.privacy.settings import Labels, LabelSource
 
 SUFFIX = ".mtcd-labels.json"
 FORMAT = 1
@@ -249,3 +249,37 @@ def digest_of(labels: Labels, secret: bytes) -> str:
 def _bytes(labels: Labels) -> bytes:
     """The numbers as bytes, whatever their precision."""
     return labels.astype("<f8").tobytes()
+
+
+class LabelBudgets:
+    """The account of labels, beside those of features."""
+
+    def facts(self, table: Path) -> dict[str, Any] | None:
+        """What the labels of a table have spent, as plain values; None without a release."""
+        draws = TableDraws(table)
+        releases = draws.releases()
+        if not releases:
+            return None
+        return {
+            "file": str(draws.path),
+            "epsilon": draws.epsilon,
+            "releases": [
+                {name: value for name, value in asdict(one).items() if name != "labels"}
+                for one in releases
+            ],
+        }
+
+    def lines(self, facts: dict[str, Any]) -> list[str]:
+        """The same in words, a line for each release."""
+        return [
+            f"{one['began']}: labels, {one['mechanism']}, {_promise(one['epsilon'])}"
+            for one in facts["releases"]
+        ]
+
+
+def _promise(epsilon: float | None) -> str:
+    """What a release promises, in words."""
+    return "no guarantee" if epsilon is None else f"epsilon {epsilon:g}"
+
+
+LABEL_BUDGETS = LabelBudgets()

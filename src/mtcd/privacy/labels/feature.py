@@ -4,8 +4,8 @@ from mtcd.core.features import Feature
 
 FEATURE = Feature(
     parts={
-        "mtcd.label_privacy": {"labels": "mtcd.privacy.labels.read:read_label_privacy"},
-        "mtcd.budgets": {"labels": "mtcd.privacy.labels.shown:LABEL_BUDGETS"},
+        "mtcd.label_privacy": {"labels": "mtcd.privacy.labels.soft:read_label_privacy"},
+        "mtcd.budgets": {"labels": "mtcd.privacy.labels.draws:LABEL_BUDGETS"},
         "mtcd.attachments": {"own_metrics": "mtcd.privacy.labels.own_metrics:OwnMetrics"},
         "mtcd.ended": {"own_metrics": "mtcd.privacy.labels.own_metrics:own_metrics"},
     },

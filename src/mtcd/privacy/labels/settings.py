@@ -17,10 +17,10 @@ from mtcd.models.losses import Loss
 from mtcd.models.losses.logistic import Logistic
 from mtcd.models.losses.multinomial import Multinomial
 from mtcd.models.losses.squared import Squared
-from mtcd.privacy.label_privacy import Labels, LabelSource
 from mtcd.privacy.labels.corrected import CorrectedLogistic, CorrectedMultinomial
 from mtcd.privacy.labels.draws import TableDraws, draws_of, entered
 from mtcd.privacy.labels.mechanisms import noisy_values, responses, words
+from mtcd.privacy.settings import Labels, LabelSource
 
 MOST_EPSILON = 100.0
 CORRECTED: dict[type[Loss], type[CorrectedLogistic] | type[CorrectedMultinomial]] = {

@@ -6,21 +6,21 @@ are all that leaves the holder in a sealed training, are no equations of integer
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from mtcd.core.checks import check_number
-from mtcd.core.errors import ConfigError, DataError
+from mtcd.core.errors import ConfigError, DataError, did_you_mean
 from mtcd.models.losses import Loss
 from mtcd.models.losses.logistic import Logistic
 from mtcd.models.losses.squared import Squared
-from mtcd.privacy.label_privacy import Labels, LabelSource
 from mtcd.privacy.labels.corrected import SoftLogistic
 from mtcd.privacy.labels.draws import entered
 from mtcd.privacy.labels.mechanisms import soft_values
 from mtcd.privacy.labels.settings import (
+    LabelDP,
     check_bounded,
     check_no_class_weight,
     check_numbers,
@@ -29,6 +29,7 @@ from mtcd.privacy.labels.settings import (
     checked_range,
     note_on_draws,
 )
+from mtcd.privacy.settings import Labels, LabelSource
 
 MOST_SOFT = 1.0
 
@@ -197,3 +198,26 @@ def _is_same(one: str | float, other: str | float) -> bool:
         return float(one) == float(other)
     except ValueError:
         return str(one) == str(other)
+
+
+def read_label_privacy(given: Any) -> LabelDP | SoftLabels:
+    """The setting from a mapping, as configs have it; one that was read as it is."""
+    if isinstance(given, LabelDP | SoftLabels):
+        return given
+    if not isinstance(given, dict):
+        raise ConfigError(f"privacy.labels must be {{epsilon: 2}} or the like, but is {given!r}.")
+    if "epsilon" in given and "soft" in given:
+        raise ConfigError(
+            "privacy.labels: epsilon has a guarantee and soft has none: give one of them."
+        )
+
+    kind = SoftLabels if "soft" in given else LabelDP
+    known = [one.name for one in fields(kind) if one.init]
+    for name in given:
+        if name not in known:
+            raise ConfigError(
+                f"privacy.labels: no setting is called {name!r}: {did_you_mean(str(name), known)}"
+            )
+    if kind is LabelDP and "epsilon" not in given:
+        raise ConfigError("privacy.labels: give the epsilon of each label: {epsilon: 2}.")
+    return kind(**given)

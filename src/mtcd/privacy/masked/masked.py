@@ -29,7 +29,7 @@ from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.party import SERVER, Begin, Checkpointed, Message, OnDemand, Parties
 from mtcd.protocol.state import Snapshot
-from mtcd.protocol.transports.registry import DEFAULT
+from mtcd.protocol.transports.transport import DEFAULT
 
 FEWEST = 3
 """Clients without which a sum would reveal a single one to another."""

@@ -18,9 +18,8 @@ from mtcd.privacy.masked.pair_masks import I8, KEY_WORDS
 from mtcd.protocol.codec.arrays import array_bytes
 from mtcd.protocol.codec.fields import ClientSet, Field, Octets
 from mtcd.protocol.codec.limits import F4, Bounds, Shape
-from mtcd.protocol.codec.payloads import Payload, payload
+from mtcd.protocol.codec.payloads import Count, Iteration, Payload, TokenIndex, payload
 from mtcd.protocol.codec.reading import NOT_FINITE, Chunks, Reader, description, put_numbers
-from mtcd.protocol.codec.types import Count, Iteration, TokenIndex
 from mtcd.protocol.party import Begin
 
 

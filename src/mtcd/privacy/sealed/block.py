@@ -18,8 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
-from mtcd.core.arrays import Array
-from mtcd.data.sparse import is_sparse
+from mtcd.core.arrays import Array, is_sparse
 from mtcd.data.vertical import Block
 from mtcd.models.glm.penalty import Penalty
 from mtcd.privacy.sealed.bfv.cipher import Integers

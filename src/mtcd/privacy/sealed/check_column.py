@@ -13,8 +13,8 @@ import numpy as np
 
 from mtcd.core.errors import WireError
 from mtcd.privacy.sealed.bfv.cipher import Integers
+from mtcd.privacy.sealed.bfv.keys import uniform
 from mtcd.privacy.sealed.bfv.layout import centred
-from mtcd.privacy.sealed.bfv.randomness import uniform
 
 COLUMNS = 1
 """The columns that a check takes."""

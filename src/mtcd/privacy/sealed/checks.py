@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtcd.core.arrays import Array
+from mtcd.core.arrays import Array, is_sparse
 from mtcd.core.errors import ConfigError, DataError
-from mtcd.data.sparse import is_sparse
 from mtcd.models.glm.model import LinearProblem
 from mtcd.privacy.sealed.plan import SealedPlan
 from mtcd.protocol.model import Problem
@@ -50,17 +49,16 @@ class SealedChecks:
         if problem.nonsmooth:
             raise ConfigError("privacy.mode: sealed needs a smooth penalty: set model.l1 to 0.")
         for k, X in enumerate(problem.blocks):
-            self.block(X, f"client {k}", problem.penalties[k].free)
+            self.block(X, f"client {k}")
 
     def resolution(self, plan: SealedPlan, X: Any, party: str) -> None:
         """Refuse a column of which rounding to integers would leave too little."""
         dense = _dense(X)
         plan.scales(plan.parameters()).check_resolution(dense, party)
 
-    def block(self, X: Any, party: str, free: int = 0) -> None:
-        """Refuse a block whose gradients would tell labels; the last ``free`` columns are of the
-        intercept."""
-        check_columns(X, party, free)
+    def block(self, X: Any, party: str) -> None:
+        """Refuse a block whose gradients would tell labels."""
+        check_columns(X, party)
 
     def sizes(self, columns: Sequence[int], samples: int, parties: Sequence[str]) -> None:
         """Refuse numbers of columns from which labels, or a whole column, could be read.
@@ -108,16 +106,14 @@ class SealedChecks:
         )
 
 
-def check_columns(X: Any, party: str, free: int = 0) -> None:
+def check_columns(X: Any, party: str) -> None:
     """Reject a column that singles out fewer than ten rows: its gradients would tell their labels.
 
-    A column singles out the rows in which it does not have its most frequent value; a constant one
-    singles out none.
+    A column singles out the rows in which it does not have its most frequent value; a constant one,
+    as that of the intercept, singles out none.
     """
-    dense = _dense(X)
-    # The intercept's column is constant.
-    for j in range(dense.shape[1] - free):
-        apart = _singled_out(dense[:, j])
+    for j, column in enumerate(_dense(X).T):
+        apart = _singled_out(column)
         if 0 < apart < FEWEST_ROWS:
             raise DataError(
                 f"Column {j + 1} of {party} differs from its usual value in {apart} rows only: in "

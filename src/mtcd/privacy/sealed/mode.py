@@ -11,7 +11,7 @@ from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.network.walks import WALKS
 from mtcd.privacy.sealed.settings import DEPTH, SealedTours
 from mtcd.privacy.settings import Privacy
-from mtcd.protocol.transports.registry import DEFAULT
+from mtcd.protocol.transports.transport import DEFAULT
 
 
 class Sealed:

@@ -30,10 +30,9 @@ from mtcd.models.glm.party.problem import OwnPart, own_part, server_problem, wit
 from mtcd.models.losses import Labels
 from mtcd.privacy.sealed.bfv.cipher import SecretKey, find
 from mtcd.privacy.sealed.bfv.parameters import Parameters
-from mtcd.privacy.sealed.conditions import SpendingAccount
+from mtcd.privacy.sealed.conditions import SealedSizes, SpendingAccount, start_bound
 from mtcd.privacy.sealed.holder import LoneHolder, SealedServer
 from mtcd.privacy.sealed.settings import SealedTours
-from mtcd.privacy.sealed.sizes import SealedSizes, start_bound
 from mtcd.protocol.party import Parties
 
 KEY_FILE = "sealed.key"
@@ -62,9 +61,9 @@ class SealedParticipant(LinearParticipant):
         # the classes are not known yet, and a block does not depend on them
         # The block must have a problem, but no label is known here yet.
         part = self._part(without_classes(self.config), rows, ())
-        block, free = part.problem.blocks[part.number], part.problem.penalties[part.number].free
+        block = part.problem.blocks[part.number]
         self.tours.checks.width(block.shape[1], len(rows), self.config.name)
-        self.tours.checks.block(block, self.config.name, free)
+        self.tours.checks.block(block, self.config.name)
         return columns_to_bytes(block.shape[1])
 
     def resolve(
@@ -178,7 +177,7 @@ class SealedParticipant(LinearParticipant):
         known = classes
         if not len(classes):
             known = [0.0, 1.0]
-        labels: Labels = np.resize(np.array(known), len(rows))
+        labels: Labels = np.resize(known, len(rows))
         return own_part(config, self.own, rows, labels)
 
     def _key(self, parameters: Parameters) -> SecretKey:

@@ -16,9 +16,8 @@ from mtcd.core.arrays import Array
 from mtcd.core.errors import WireError
 from mtcd.protocol.codec.fields import Octets, Row, Whole, limit_of
 from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.codec.payloads import Payload, payload
+from mtcd.protocol.codec.payloads import Bool, ClientNumber, Iteration, Number, Payload, payload
 from mtcd.protocol.codec.reading import padded
-from mtcd.protocol.codec.types import Bool, ClientNumber, Iteration, Number
 
 Block = NDArray[np.uint8]
 Ciphertext = Annotated[Block, Octets(limit_of("sealed_bytes"))]

@@ -1,5 +1,5 @@
 """Sealed tours as a method: ``mtcd`` (the server keeps the key) or ``stcd`` (the label holder does)
-in sealed mode."""
+in sealed mode; and its messages."""
 
 from __future__ import annotations
 
@@ -13,20 +13,26 @@ from mtcd.core.errors import ConfigError
 from mtcd.methods.messages import Messages
 from mtcd.methods.method import Method, check_connected
 from mtcd.methods.mtcd.roaming import Roaming, plan_roaming
+from mtcd.methods.past_weights import PAST
 from mtcd.methods.prices import Prices
 from mtcd.models.glm.model import LinearProblem
 from mtcd.network.topology import Network
 from mtcd.privacy.sealed.bfv.cipher import SchemeName
+from mtcd.privacy.sealed.bfv.parameters import SECURE_BITS, SENT_PRIMES, choose_parameters
 from mtcd.privacy.sealed.checks import SealedChecks
 from mtcd.privacy.sealed.client import LabelHolder, SealedClient
-from mtcd.privacy.sealed.conditions import SealedConditions
+from mtcd.privacy.sealed.conditions import SealedConditions, SealedSizes, sizes_of
 from mtcd.privacy.sealed.holder import LoneHolder, SealedServer
-from mtcd.privacy.sealed.messages import SealedMessages
 from mtcd.privacy.sealed.payloads import (
     NextTour,
+    SealedAnswer,
+    SealedEnd,
+    SealedKeys,
+    SealedRequest,
+    SealedToken,
 )
 from mtcd.privacy.sealed.plan import MakeKey, SealedPlan, beside
-from mtcd.privacy.sealed.sizes import SealedSizes, sizes_of
+from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.ledger.costs import Costs, Sizes
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import MONITOR, Client, Message, OnDemand, Parties, Party, Progress
@@ -262,3 +268,50 @@ def gathered(clients: Sequence[Client], server: Party | None) -> list[Any]:
         if isinstance(client, SealedClient):
             found.append(client.block.preview(tour, weights))
     return found
+
+
+PRIME_BYTES = 7  # of a coefficient modulo one prime, on the wire
+# of one ciphertext: two polynomials of degree 16384, four primes of eight bytes each
+MOST_BYTES = 1_048_576
+MOST_KEY_BYTES = 8_388_608  # of public keys: those of the largest ring have 5.5 MiB
+HEADER = 4096  # bytes of a ciphertext beside its polynomials, and some to spare
+
+
+@dataclass(frozen=True, eq=False)
+class SealedMessages(Messages):
+    """The messages of sealed tours on one network."""
+
+    method: SealedTours
+
+    @property
+    def sizes(self) -> Sizes:
+        """In numbers of eight bytes: of a request, of the token as the server sends it, and as a
+        client does."""
+        numbers = self.method.token_numbers(self.samples)
+        # Of the smallest party: what a token needs does not depend on the widest.
+        p = choose_parameters(numbers, (1,), 2 * (self.network.size + 2))
+        # A fresh token from the server has a seed in place of its second polynomial: half of the
+        # bytes.
+        token = 2 * p.degree * PRIME_BYTES * (len(p.modulus_bits) - 1) * p.layout().ciphertexts / 8
+        request = p.degree * (PRIME_BYTES * SENT_PRIMES - p.spared()) / 8
+        return Sizes(request, token / 2, token)
+
+    def declared(self, general: Bounds) -> Bounds:
+        method = self.method
+        kinds = {SealedKeys, SealedToken, SealedRequest, SealedAnswer, NextTour, Progress}
+        ciphertexts = 1 + method.token_numbers(self.samples) // min(SECURE_BITS)
+        bounds = replace(
+            general,
+            kinds=frozenset(kinds | {SealedEnd} if method.server else kinds),
+            server=method.server,
+            tokens=1,
+            hops=method.tour_length(self.network, self.seed),
+        )
+        return bounds.with_slots(
+            PAST.name,
+            snapshots=method.depth + 1,
+            past=method.depth + 1,
+            products=max(SECURE_BITS),  # as many columns as the largest ring has room for
+            sealed_bytes=ciphertexts * MOST_BYTES + HEADER,
+            sealed_keys=MOST_KEY_BYTES,
+        )

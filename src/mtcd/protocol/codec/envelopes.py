@@ -3,19 +3,56 @@ policies."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Annotated, Any, NamedTuple
 
+from mtcd.core.errors import WireError
 from mtcd.protocol.codec.extensions import Slots
-from mtcd.protocol.codec.fields import ClientSet
+from mtcd.protocol.codec.fields import ClientSet, Field
 from mtcd.protocol.codec.limits import Bounds
-from mtcd.protocol.codec.payloads import Payload, payload
-from mtcd.protocol.codec.status import Status
+from mtcd.protocol.codec.payloads import (
+    Bool,
+    ClientNumber,
+    Count,
+    Iteration,
+    Payload,
+    last_client,
+    payload,
+)
+from mtcd.protocol.codec.reading import WORD, Chunks, Reader, padded
 from mtcd.protocol.codec.stored import stored
-from mtcd.protocol.codec.types import Bool, ClientNumber, Count, Iteration, last_client
 from mtcd.protocol.party import Message
+
+LONGEST_STATUS = 32
+STATUS = re.compile(rb"[a-z]([a-z ]*[a-z])?")
+
+
+class Status(Field):
+    """A few lower-case letters."""
+
+    def write(self, value: str, chunks: Chunks) -> None:
+        data = value.encode()
+        # Few letters and nothing else: the text is shown on screens and written to logs as it is.
+        if not (len(data) <= LONGEST_STATUS and STATUS.fullmatch(data)):
+            raise WireError(self.name, "is not one that can be sent")
+        chunks += [WORD.pack(len(data)), data, bytes(-len(data) % 8)]
+
+    def read(self, frame: Reader) -> str:
+        length = frame.whole(self.name, 1, LONGEST_STATUS + 1)
+        end = frame.at + padded(length)
+        data = bytes(frame.view[frame.at : end])
+        # The filling too: there is one encoding of a status.
+        if len(data) < padded(length) or any(data[length:]) or not STATUS.fullmatch(data[:length]):
+            raise WireError(self.name, "is not one that can be sent")
+        frame.at = end
+        return data[:length].decode()
+
+    def most(self, bounds: Bounds) -> int:
+        return 8 + LONGEST_STATUS
+
 
 Terms = dict[int, int]
 """Fencing terms. With a server: by iteration, the current term of its tokens, as far as is known.

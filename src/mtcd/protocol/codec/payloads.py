@@ -6,8 +6,8 @@ its size, once.
     class Share(Payload):
         t: Iteration
 
-The annotation of each attribute names its field type (``Annotated[int, Whole(...)]``; ``types.py``
-has the usual ones). The number identifies the class in frames and must never have been that of
+The annotation of each attribute names its field type (``Annotated[int, Whole(...)]``; the
+usual ones are below). The number identifies the class in frames and must never have been that of
 another class. The routes say which kind of party may send it to which: c is a client, s the server,
 m the monitor. A class without a complete schema is refused when its module is imported.
 
@@ -23,10 +23,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from inspect import get_annotations
 from itertools import groupby
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+from mtcd.core.arrays import Array
+from mtcd.protocol.codec.arrays import AggregateField, ParametersField, RepresentationField
 from mtcd.protocol.codec.extensions import Slots
-from mtcd.protocol.codec.fields import Field
+from mtcd.protocol.codec.fields import Field, Flag, Real, Whole
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.codec.reading import Chunks, Reader, Word, Words, WordsWriter
 from mtcd.protocol.codec.stored import Class, stored
@@ -186,3 +188,30 @@ def declared_fields(kind: type) -> dict[str, Field]:
             raise TypeError(f"{kind.__name__}.{attribute.name} does not declare its field")
         found[attribute.name] = field
     return found
+
+
+def last_client(bounds: Bounds) -> int:
+    """K - 1, the number of the last client."""
+    return bounds.clients - 1
+
+
+def last_token(bounds: Bounds) -> int:
+    """Gamma - 1, the number of the last token."""
+    return bounds.tokens - 1
+
+
+def last_iteration(bounds: Bounds) -> int:
+    """The largest iteration number."""
+    return bounds.iterations - 1
+
+
+Count = Annotated[int, Whole()]
+Iteration = Annotated[int, Whole(last_iteration)]
+ClientNumber = Annotated[int, Whole(last_client)]
+TokenIndex = Annotated[int, Whole(last_token)]
+Bool = Annotated[bool, Flag()]
+Number = Annotated[float, Real()]
+Aggregate = Annotated[Array, AggregateField()]
+"""An array, or a tensor, which the protocol handles without knowing its class."""
+Representation = Annotated[Any, RepresentationField()]
+Parameters = Annotated[Array, ParametersField()]

@@ -22,8 +22,7 @@ import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.protocol.codec.limits import F4
-from mtcd.protocol.transports.registry import TRANSPORTS
-from mtcd.protocol.transports.transport import P, Transport, mapped
+from mtcd.protocol.transports.transport import TRANSPORTS, P, Transport, mapped
 
 Links = dict[int, dict[int, Array]]
 """R, by the party at the other end and the number of the token."""

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from mtcd.protocol.codec.limits import F4
-from mtcd.protocol.transports.registry import TRANSPORTS
-from mtcd.protocol.transports.transport import Transport
+from mtcd.protocol.transports.transport import TRANSPORTS, Transport
 
 
 @TRANSPORTS.register("float32")

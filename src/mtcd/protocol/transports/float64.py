@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtcd.protocol.transports.registry import TRANSPORTS
-from mtcd.protocol.transports.transport import Transport
+from mtcd.protocol.transports.transport import TRANSPORTS, Transport
 
 
 @TRANSPORTS.register("float64")

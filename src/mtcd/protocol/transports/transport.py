@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from mtcd.core.registry import Registry
 from mtcd.protocol.codec.arrays import AggregateField
 from mtcd.protocol.codec.extensions import EXTENSIONS
 from mtcd.protocol.codec.fields import Optional
@@ -109,3 +110,20 @@ def _array_slots() -> set[str]:
 
 def _is_frozen(kind: Any) -> bool:
     return bool(kind.__dataclass_params__.frozen)
+
+
+DEFAULT = "float64"
+TRANSPORTS: Registry[type[Transport]] = Registry(
+    Transport,
+    "mtcd.transports",
+    "mtcd.protocol.transports",
+    "method.transport: nothing is called {!r};",
+)
+
+
+def make_transport(name: str) -> Transport | None:
+    """The transport of this name; None for the default, under which arrays travel as they are."""
+    made = TRANSPORTS[name]()  # which refuses an unknown name
+    if name == DEFAULT:
+        return None
+    return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mtcd.methods.token_method import token_clusters
+from mtcd.methods.method import token_clusters
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Parties
 from mtcd.reporting.trace.trace import Trace

@@ -22,7 +22,7 @@ from mtcd.models.glm.reference import Objective, Theta, next_present, weighted, 
 from mtcd.network.topology import Network
 from mtcd.network.walks import NOWHERE
 from mtcd.protocol.batches import Batches
-from mtcd.protocol.transports.registry import make_transport
+from mtcd.protocol.transports.transport import make_transport
 
 NextClient = Callable[[int, int], int]
 ChooseWeights = Callable[[LinearProblem, Theta, Sequence[Theta], Sequence[set[int]]], Array]

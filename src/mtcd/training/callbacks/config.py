@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mtcd.config.instances import instance
+from mtcd.config.keys import instance
 from mtcd.config.schema import CallbackSection
 from mtcd.training.callbacks.callback import CALLBACKS, Callback
 

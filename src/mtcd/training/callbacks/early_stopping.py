@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from mtcd.core.checks import check_number, check_whole
 from mtcd.training.callbacks.callback import CALLBACKS, Callback, Moment, RunInfo
-from mtcd.training.columns import Best, check_column, has_begun, value_of
-from mtcd.training.history import Measurement
+from mtcd.training.history import Best, Measurement, check_column, has_begun, value_of
 
 
 @CALLBACKS.register("early-stopping")

@@ -9,7 +9,7 @@ from typing import Any
 from mtcd.protocol.snapshots import restored, take
 from mtcd.protocol.state import Snapshot
 from mtcd.training.callbacks.callback import CALLBACKS, Callback, Moment, RunInfo
-from mtcd.training.columns import Best, check_column, value_of
+from mtcd.training.history import Best, check_column, value_of
 
 
 @CALLBACKS.register("keep-best")

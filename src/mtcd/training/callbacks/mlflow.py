@@ -8,7 +8,7 @@ from typing import Any
 
 from mtcd.core.optional import find
 from mtcd.training.callbacks.callback import CALLBACKS, Callback, Moment, RunInfo
-from mtcd.training.columns import numbers
+from mtcd.training.history import numbers
 from mtcd.training.run import Run
 
 

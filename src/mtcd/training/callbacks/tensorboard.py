@@ -8,7 +8,7 @@ from time import time
 
 from mtcd.core.optional import find
 from mtcd.training.callbacks.callback import CALLBACKS, Callback, Moment, RunInfo
-from mtcd.training.columns import numbers
+from mtcd.training.history import numbers
 
 
 @CALLBACKS.register("tensorboard")

@@ -9,15 +9,14 @@ import pytest
 
 pytest.importorskip("cryptography")
 
-from mtcd.federation.connections import calls, refusals
-from mtcd.federation.connections.calls import (
+from mtcd.federation.connections import opener, refusals
+from mtcd.federation.connections.connections import _listeners, listen_at
+from mtcd.federation.connections.opener import (
     FIRST_DELAY_SECONDS,
     LONGEST_DELAY_SECONDS,
     STABLE_SECONDS,
     Call,
 )
-from mtcd.federation.connections.connections import _listeners
-from mtcd.federation.connections.listeners import listen_at
 from mtcd.federation.connections.refusals import INTERVAL_SECONDS, Refusals, Refused
 from mtcd.federation.names import parse_address
 from ports import reserved_ports
@@ -28,7 +27,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
-        for module in (calls, refusals):
+        for module in (opener, refusals):
             monkeypatch.setattr(module, "monotonic", lambda: self.now)
 
 
@@ -44,7 +43,7 @@ def a_call(where: str = "127.0.0.1:7000") -> Call:
 def test_each_call_waits_twice_as_long_as_the_last_up_to_a_limit(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calls, "uniform", lambda low, high: (low, high) == (0.8, 1.0) and high)
+    monkeypatch.setattr(opener, "uniform", lambda low, high: (low, high) == (0.8, 1.0) and high)
     call = a_call()
     waited = []
     for _ in range(6):
@@ -97,7 +96,7 @@ def test_numbers_are_resolved_at_once_and_names_in_a_thread(
         row = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))
         return [row, row]
 
-    monkeypatch.setattr(calls.socket, "getaddrinfo", slow)
+    monkeypatch.setattr(opener.socket, "getaddrinfo", slow)
     number = a_call()
     number.resolve(found.set)
     assert found.is_set()
@@ -118,7 +117,7 @@ def test_a_name_that_is_not_known_has_no_addresses(monkeypatch: pytest.MonkeyPat
     def unknown(*_: Any, **__: Any) -> list[Any]:
         raise socket.gaierror("unknown")
 
-    monkeypatch.setattr(calls.socket, "getaddrinfo", unknown)
+    monkeypatch.setattr(opener.socket, "getaddrinfo", unknown)
     call = a_call()
     call.addresses = [(2, ("127.0.0.1", 7000))]
     found: list[bool] = []

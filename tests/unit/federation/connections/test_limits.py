@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtcd.federation.connections.limits import Places, group_of
+from mtcd.federation.connections.refusals import Places, group_of
 
 
 @dataclass(eq=False)

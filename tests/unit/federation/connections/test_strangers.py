@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from bundles_on_disk import found
-from mtcd.federation.connections import limits, opener
+from mtcd.federation.connections import opener, refusals
 from mtcd.federation.credentials.bundle import read_bundle
 from raw_members import Member
 from strangers import WAYS, attack
@@ -64,7 +64,7 @@ def test_members_join_among_strangers_of_all_kinds(
         while time.monotonic() < end:
             took.append(joins(bundles, a))
         # some of those who wait have been closed, so that there was room
-        assert open_files() <= files + limits.MOST_PER_ADDRESS + 10
+        assert open_files() <= files + refusals.MOST_PER_ADDRESS + 10
     assert sorted(took)[len(took) // 2] < JOIN_SECONDS, took
     assert all(done[way] for way in WAYS), done  # how many, depends on the machine's other work
     assert done["idle"] >= 500
@@ -82,7 +82,7 @@ def test_of_too_many_who_wait_the_oldest_is_closed(bundles: Path, a: Member) -> 
     place = read_bundle(bundles / "a").config.address
     host, port = str(place).rsplit(":", 1)
     first, second, *others = [
-        socket.create_connection((host, int(port)), 10.0) for _ in range(limits.MOST_PER_ADDRESS)
+        socket.create_connection((host, int(port)), 10.0) for _ in range(refusals.MOST_PER_ADDRESS)
     ]
     second.settimeout(0.2)
     with pytest.raises(TimeoutError):

@@ -32,6 +32,7 @@ from mtcd.protocol.codec.envelopes import (
     Promise,
     Release,
     ResendTokens,
+    Status,
     Undeliverable,
     with_control,
 )
@@ -39,7 +40,6 @@ from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.codec.payloads import SCHEMAS
 from mtcd.protocol.codec.reading import OUT_OF_RANGE, WORD, Reader
 from mtcd.protocol.codec.records import pack
-from mtcd.protocol.codec.status import Status
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
 from mtcd.testing.simulator.world import Faults, World

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mtcd.core.errors import MtcdError
-from mtcd.federation.delivery.mapped import mapped_numbers
+from mtcd.federation.delivery.journal import mapped_numbers
 
 
 @pytest.mark.parametrize("size", [0, 47, 49, 96])

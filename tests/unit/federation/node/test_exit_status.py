@@ -4,6 +4,7 @@ import json
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,8 +21,11 @@ from mtcd.federation.node.exit_status import (
     FILE,
     FINISHED,
     RUNNING,
+    STEP_SECONDS,
+    WAIT_SECONDS,
     ExitStatus,
     ExitStatuses,
+    ExitStatusGossip,
     Signed,
     Signer,
 )
@@ -308,3 +312,150 @@ def test_words_in_a_run_folder_beside_are_of_their_owner_and_of_the_run_of_those
     assert learned({"c": {"run": "r1", "exit_statuses": []}}, "in the run") == {"a"}
     assert learned({"c": {"run": "r2", "exit_statuses": []}}, "in another run") == set()
     assert learned({"a": {"run": "r1", "exit_statuses": []}}, "it answers itself") == set()
+
+
+class Gossip:
+    """The statuses that a knows, on a path of a, b and c, with or without a server."""
+
+    def __init__(self, *up: str, server: bool = False) -> None:
+        self.asked: list[tuple[str, list[str]]] = []
+        self.answers: list[Any] = []
+        self.added: list[str] = []
+        self.timers: list[tuple[float, Any]] = []
+        self.moment = 100.0
+        gossip: Any = object.__new__(ExitStatusGossip)
+        gossip.me, gossip.run = "a", "r1"
+        gossip.bundle = SimpleNamespace(config=SimpleNamespace(parties=["a", "b", "c"]))
+        gossip._for_server, gossip._told, gossip._pending = None, {}, 0
+        gossip._near = {frozenset("ab"), frozenset("bc")}
+        gossip._forwards = not server
+        gossip.known = SimpleNamespace(
+            add=lambda status, signed: self.added.append(status.party),
+            read=self.read,
+            signed=list,
+            statuses={},
+        )
+        gossip.loop = SimpleNamespace(
+            now=lambda: self.moment, later=lambda seconds, act: self.timers.append((seconds, act))
+        )
+        gossip.rpc = SimpleNamespace(ask=self.ask, link=SimpleNamespace(up=set(up)))
+        self.gossip: ExitStatusGossip = gossip
+
+    def read(self, signed: Any) -> Any:
+        party, run = signed.split("/")
+        return SimpleNamespace(party=party, run=run, time=7)
+
+    def knows(self, *parties: str) -> None:
+        self.gossip.known.statuses = {  # type: ignore[misc]
+            name: SimpleNamespace(party=name, time=5) for name in parties
+        }
+
+    def ask(self, peer: str, kind: str, body: bytes, done: Any, direct: bool) -> None:
+        assert direct
+        self.asked.append((peer, json.loads(body)))
+        self.answers.append(done)
+
+    def gets(self, brought: Any, sender: str = "b", direct: bool = True) -> list[bytes]:
+        answers: list[bytes] = []
+        body = brought if isinstance(brought, bytes) else json.dumps(brought).encode()
+        request: Any = SimpleNamespace(
+            answer=lambda content=b"": answers.append(content),
+            body=body,
+            direct=direct,
+            sender=sender,
+        )
+        self.gossip._receive(request)
+        return answers
+
+
+@pytest.mark.parametrize(("server", "told"), [(False, ["a", "c"]), (True, ["a"])])
+def test_a_peer_is_sent_what_it_has_from_nobody_else_and_once(
+    server: bool, told: list[str]
+) -> None:
+    """b has no link to d: of it, it hears from a, unless the server tells everybody."""
+    party = Gossip("b", server=server)
+    party.gossip._near = {frozenset("ab")}
+    party.knows("a", "b", "c")
+    party.gossip.tell()
+    party.gossip.tell()
+    assert party.asked == [("b", told)]
+
+
+def test_a_neighbour_of_both_hears_of_each_from_itself() -> None:
+    party = Gossip("b")
+    party.knows("a", "b", "c")
+    party.gossip.tell()
+    assert party.asked == [("b", ["a"])]
+
+
+def test_what_was_lost_is_sent_again_and_what_was_refused_is_not() -> None:
+    party = Gossip("b")
+    party.knows("a")
+    for why in ("", "it is of another run"):
+        party.gossip.tell()
+        party.answers[-1](None, why)
+        assert party.gossip._pending == 0
+    party.gossip.tell()
+    assert party.asked == 2 * [("b", ["a"])]
+
+
+def test_the_server_is_sent_the_status_without_the_objective() -> None:
+    party = Gossip("server", server=True)
+    party.knows("a")
+    party.gossip._for_server = "without the objective"  # type: ignore[assignment]
+    party.gossip.tell()
+    assert party.asked == [("server", ["without the objective"])]
+
+
+def test_statuses_of_others_are_kept_and_passed_on_but_not_back() -> None:
+    party = Gossip("b", "c")
+    assert party.gets(["a/r1", "b/r1", "c/r1"]) == [b""]
+    assert party.added == ["b", "c"], "of itself it knows best"
+    assert party.gossip._told["b"] == {("b", 7), ("c", 7)}
+
+
+@pytest.mark.parametrize(
+    ("brought", "direct"),
+    [
+        (b"", True),
+        (b"{", True),
+        ({}, True),
+        ([], True),
+        (["a/r1", "b/r1", "c/r1", "server/r1", "x/r1"], True),
+        (["b/r1"], False),
+        (b"[" * 10**5, True),
+    ],
+)
+def test_a_message_brings_a_status_of_each_member_at_most(brought: Any, direct: bool) -> None:
+    party = Gossip("b")
+    with pytest.raises(WireError, match="exit statuses are not readable"):
+        party.gets(brought, direct=direct)
+    assert party.gets(["a/r1", "b/r1", "c/r1", "server/r1"]) == [b""]
+
+
+@pytest.mark.parametrize(
+    ("brought", "why"),
+    [(["b/r1", "b/r1"], "hold two of one party"), (["b/r1", "c/r2"], "another one")],
+)
+def test_of_what_does_not_fit_nothing_is_kept(brought: list[str], why: str) -> None:
+    party = Gossip("b")
+    with pytest.raises(WireError, match=why):
+        party.gets(brought)
+    assert party.added == []
+
+
+def test_a_party_leaves_when_its_status_has_arrived_or_after_a_while() -> None:
+    for arrives in (True, False):
+        party, left = Gossip("b"), []
+        party.knows("a")
+        party.gossip.leave(lambda left=left: left.append("left"))
+        assert left == []
+        assert party.timers[0][0] == STEP_SECONDS
+        party.moment += 0 if arrives else WAIT_SECONDS + 0.1
+        if arrives:
+            party.answers[0](b"", "")
+        party.timers[0][1]()
+        assert left == ["left"]
+    alone = Gossip()
+    alone.gossip.leave(lambda: left.append("alone"))
+    assert left[-1] == "alone"

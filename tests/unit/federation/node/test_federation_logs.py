@@ -13,7 +13,7 @@ import pytest
 
 from mtcd.core.errors import ConfigError
 from mtcd.federation.node import log as party_log
-from mtcd.federation.node.log import KEPT_FILES, LEVELS, LOGGER, TAIL, JsonLines, Log
+from mtcd.federation.node.log import KEPT_FILES, LEVELS, LOGGER, TAIL, JsonLines, Log, LogFile
 from project import ROOT
 
 
@@ -131,3 +131,18 @@ def test_the_page_names_every_event_with_its_level() -> None:
         (row,) = [line for line in page.splitlines() if line.startswith(f"| `{name}` |")]
         told = set(re.findall(r"`(\w+)`", row.split("|")[2]))
         assert told == {event for event, one in LEVELS.items() if one == level}
+
+
+def test_a_mistake_in_the_code_does_not_pass_for_a_full_disk(tmp_path: Path) -> None:
+    class Unprintable:
+        def __str__(self) -> str:
+            raise ValueError("in the code")
+
+    shown: list[str] = []
+    log = Log("a", tmp_path / "log.jsonl", shown.append)
+    (file,) = [one for one in log._logger.handlers if isinstance(one, LogFile)]
+    record = logging.LogRecord("a", logging.INFO, "", 0, Unprintable(), None, None)
+    with pytest.raises(ValueError, match="in the code"):
+        file.emit(record)
+    assert shown == []
+    log.close()

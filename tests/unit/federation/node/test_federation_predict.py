@@ -279,10 +279,12 @@ def test_blocks_of_others_and_of_other_runs_are_refused(tmp_path: Path) -> None:
     )
     made = []
     for run in ("one", "two"):
+        log = tmp_path / f"{run}.jsonl"
         made.append(
-            Predictor(bundle, new, writer(bundle.config, tmp_path / "p.csv"), None, None, None, run)
+            Predictor(bundle, new, writer(bundle.config, tmp_path / "p.csv"), None, None, log, run)
         )
-        made[-1].context.rpc.link.close()
+        made[-1].context.close()
+        assert log.is_file()
     here = made[0]
     answers: list[str] = []
     for one in made:
@@ -378,3 +380,21 @@ def test_where_no_file_can_be_written_is_told_before_anybody_is_asked(tmp_path: 
     for out in (tmp_path, tmp_path / "none" / "p.csv"):
         with pytest.raises(DataError, match=rf"{out} cannot be written: give a file"):
             check_out(out)
+
+
+@pytest.mark.parametrize("number", ["p", "p" * 64])
+def test_the_id_of_a_pass_has_1_to_64_letters(number: str) -> None:
+    stubs, answers = Stubs("b", GRAPHS["path"], "a"), []
+    order = ["a", *order_of(stubs.config)]
+    SumContributor(stubs, stubs, stubs.config, lambda: np.array([7], dtype=np.uint64))  # type: ignore[arg-type]
+    body = wrap(stubs.head(number), bytes(8))
+    stubs.handlers["add"](asked(order[order.index("b") - 1], body, answers))
+    assert answers == ["answered"]
+
+
+def test_sums_are_of_the_shape_that_was_asked_for() -> None:
+    sums = np.arange(6, dtype=np.uint64)
+    assert read_sums(sums.tobytes(), (2, 3)).tolist() == [[0, 1, 2], [3, 4, 5]]
+    for content in (sums.tobytes()[:-1], sums.tobytes() + bytes(8), b""):
+        with pytest.raises(WireError, match="sum is of another size"):
+            read_sums(content, (2, 3))

@@ -20,7 +20,7 @@ from mtcd.federation.node.opening import (
     _duration,
 )
 from mtcd.federation.node.refusal import UnableError
-from mtcd.federation.node.rpc_client import RpcClient
+from mtcd.federation.node.rpc import RpcClient
 from own_parts import model_section
 from problems import MODELS, make_data
 

@@ -132,3 +132,119 @@ def test_others_are_told_no_values_of_a_table() -> None:
     assert noted[0] == "Row 7 has 'Jane'."
     assert replies[:2] == [NO + b"A row has a text.", NO + b"A column is missing."]
     assert replies[2].startswith(NO)
+
+
+class Listening(Sending):
+    """The same link, with what it says of peers and of requests."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes: list[tuple[str, bool]] = []
+        self.requests: list[IncomingRequest] = []
+        self.handled: list[Any] = []
+        self.connection.handled = self.handled.append
+        link = self.link
+        link.up = set()
+        link._connections = {}
+        link._on_change = lambda peer, up: self.changes.append((peer, up))
+        link._on_request = self.requests.append
+
+    def frame(self, what: int, kind: str = "", number: int = 0, body: bytes = b"") -> Any:
+        return SimpleNamespace(what=what, kind=kind, number=number, body=bytearray(body))
+
+
+def test_a_peer_is_up_from_its_connection_to_its_loss() -> None:
+    b = Listening()
+    b.link.opened(b.connection)
+    assert (b.link.up, b.changes) == ({"b"}, [("b", True)])
+    b.post(b"under way")
+    b.link.lost(b.connection)
+    assert (b.link.up, b.changes) == (set(), [("b", True), ("b", False)])
+    assert b.answers == [None]
+    assert b.link._open["b"] == {}
+    b.link.lost(b.connection)
+    assert len(b.changes) == 2
+
+
+def test_an_older_connection_that_is_lost_does_not_take_the_newer_one_with_it() -> None:
+    b = Listening()
+    newer: Any = SimpleNamespace(**vars(b.connection))
+    for connection in (b.connection, newer):
+        b.link.opened(connection)
+    b.link.lost(b.connection)
+    assert b.link.up == {"b"}
+    assert b.changes == 2 * [("b", True)]
+
+
+def test_the_operator_is_no_peer_and_asks_what_is_for_operators_alone() -> None:
+    operator = Listening()
+    operator.connection.peer = "operator"
+    operator.link.opened(operator.connection)
+    for kind in ("control/status", "envelope"):
+        frame = operator.frame(REQUEST, kind, 5, b"ask")
+        operator.link.arrived(operator.connection, frame)
+    assert [request.kind for request in operator.requests] == ["control/status"]
+    assert operator.sent == [(ANSWER, "", NO_ANSWER)]
+    operator.link.lost(operator.connection)
+    assert (operator.link.up, operator.changes) == (set(), [])
+    assert sum(operator.link._counters.received_bytes.values()) == 0
+    assert len(operator.handled) == 2
+
+
+def test_what_arrives_is_counted_and_goes_to_whom_it_is_for() -> None:
+    b = Listening()
+    b.link.opened(b.connection)
+    b.post(b"?")
+    b.link.arrived(b.connection, b.frame(REQUEST, "envelope", 3, b"body"))
+    (request,) = b.requests
+    assert (request.sender, request.kind, request.body, request.direct) == (
+        "b",
+        "envelope",
+        b"body",
+        True,
+    )
+    request.answer(b"done")
+    assert b.sent[-1] == (ANSWER, "", b"\0done")
+    (number,) = b.link._open["b"]
+    b.link.arrived(b.connection, b.frame(ANSWER, "", number + 1, b"to nobody"))
+    assert b.answers == []
+    b.link.arrived(b.connection, b.frame(ANSWER, "", number, b"here"))
+    b.link.arrived(b.connection, b.frame(ANSWER, "", number, b"again"))
+    assert b.answers == [b"here"]
+    b.post(b"?")
+    (number,) = b.link._open["b"]
+    b.link.arrived(b.connection, b.frame(ANSWER, "", number))
+    assert b.answers == [b"here", None], "nothing is no answer"
+    assert b.link._counters.received_bytes["b"] == len(b"body" + b"to nobody" + b"here" + b"again")
+    assert len(b.handled) == 5
+
+
+def test_a_frame_is_done_with_though_its_handler_fails() -> None:
+    b = Listening()
+
+    def fail(request: IncomingRequest) -> None:
+        raise DataError("of the handler")
+
+    b.link._on_request = fail
+    with pytest.raises(DataError, match="of the handler"):
+        b.link.arrived(b.connection, b.frame(REQUEST, "x"))
+    assert len(b.handled) == 1
+
+
+def test_connections_that_are_refused_are_counted_and_told_with_the_last() -> None:
+    b = Listening()
+    for count, total in ((2, 2), (3, 5)):
+        refused: Any = SimpleNamespace(address="10.0.0.1", count=count, why="no name")
+        b.link.refused({"name": refused})
+        assert b.told[-1] == (
+            f"Refused connections of members that are not expected here: {total} so far, the last "
+            "with 10.0.0.1 (no name)."
+        )
+    assert b.link._counters.refused_connections["name"] == 5
+
+
+def test_the_loop_gives_way_while_much_is_received() -> None:
+    b = Listening()
+    for much in (True, False):
+        b.link.receiving(much)
+        assert b.link.loop.may_spin is not much

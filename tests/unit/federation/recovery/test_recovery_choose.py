@@ -7,11 +7,10 @@ import pytest
 from mtcd.federation.delivery.journal import MemoryJournal
 from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.federation.recovery.choose import make_reliable_party
-from mtcd.federation.recovery.in_step import InStep
 from mtcd.federation.recovery.iteration_client import IterationClient
 from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.federation.recovery.lone_token import LoneToken
-from mtcd.federation.recovery.wait import Wait
+from mtcd.federation.recovery.wait import InStep, Wait
 from mtcd.methods.dcpa.dcpa import DCPA
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD, STCD

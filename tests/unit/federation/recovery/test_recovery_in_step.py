@@ -9,7 +9,7 @@ import pytest
 from mtcd.federation.delivery.journal import MemoryJournal
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.choose import make_reliable_party
-from mtcd.federation.recovery.in_step import InStep
+from mtcd.federation.recovery.wait import InStep
 from mtcd.methods.dcpa.dcpa import DCPA
 from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network

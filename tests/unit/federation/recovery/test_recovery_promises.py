@@ -8,8 +8,7 @@ import pytest
 
 from lone_worlds import DATA, lone_world
 from mtcd.federation.recovery.detours import next_around
-from mtcd.federation.recovery.promises import Promises
-from mtcd.federation.recovery.search import Search
+from mtcd.federation.recovery.search import Promises, Search
 from mtcd.network.topology import make_network
 from mtcd.network.walks import make_walk
 from mtcd.protocol.codec.envelopes import End, Envelope, Prepare, Promise, Release

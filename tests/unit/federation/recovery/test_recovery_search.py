@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from lone_worlds import DATA, NAMES
-from mtcd.federation.recovery.promises import is_superseded
-from mtcd.federation.recovery.search import Decision, Search
+from mtcd.federation.recovery.search import Decision, Search, is_superseded
 from mtcd.federation.recovery.token_history import live_terms
 from mtcd.network.topology import make_network
 from mtcd.protocol.codec.envelopes import Ack, End, Envelope, Prepare, Promise, Release

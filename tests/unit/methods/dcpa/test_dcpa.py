@@ -13,8 +13,7 @@ from mtcd.core.errors import ConfigError, NetworkError
 from mtcd.data.synthetic import synthetic
 from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
-from mtcd.methods.dcpa.dcpa import DCPA
-from mtcd.methods.dcpa.mixing import metropolis_weights
+from mtcd.methods.dcpa.dcpa import DCPA, metropolis_weights
 from mtcd.methods.dcpa.reference import dcpa
 from mtcd.methods.method import Method
 from mtcd.methods.tree_cg.tree_cg import TreeCG

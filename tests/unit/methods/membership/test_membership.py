@@ -14,7 +14,7 @@ import mtcd
 from compared_iterates import assert_same, iterates
 from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.engines.local import LocalEngine
-from mtcd.methods.membership.pieces import Pieces
+from mtcd.methods.membership.roaming import Pieces
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.network.changes import with_changes

@@ -20,9 +20,9 @@ from mtcd.privacy.masked.masked import with_masks
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.codec.extensions import check_slots
 from mtcd.protocol.codec.limits import Bounds
+from mtcd.protocol.model import LocalUpdates
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
-from mtcd.protocol.updates import LocalUpdates
 from problems import make_data
 
 DATA = make_data(MODEL, 12, [3, 2, 2], seed=3)

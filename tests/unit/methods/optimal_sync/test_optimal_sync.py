@@ -22,8 +22,8 @@ from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.models.glm.model import LinearProblem
 from mtcd.network.topology import make_network
 from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.protocol.model import LocalUpdates
 from mtcd.protocol.token import Token
-from mtcd.protocol.updates import LocalUpdates
 from mtcd.testing.references import mtcd as reference
 from problems import MODELS, Case, cases, make_data, mtcd_settings
 

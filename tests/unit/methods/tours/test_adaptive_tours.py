@@ -20,7 +20,7 @@ from mtcd.methods.tours.survey import ALIKE_WITHIN, INDEPENDENT, RELATED, WIDE, 
 from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.models.glm.model import LinearClient
 from mtcd.protocol.ledger.ledger import Ledger
-from mtcd.protocol.updates import LocalUpdates
+from mtcd.protocol.model import LocalUpdates
 from problems import Case, cases
 
 RIDGE = mtcd.Glm("ridge", l2=10.0)

@@ -29,9 +29,9 @@ from mtcd.models.glm.model import LinearProblem
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, Network, make_network
 from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.protocol.model import LocalUpdates
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
-from mtcd.protocol.updates import LocalUpdates
 from problems import make_data
 
 RIDGE, LASSO = mtcd.Glm("ridge", l2=0.5), mtcd.Glm("linear", l1=0.3)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mtcd
-from mtcd.protocol.updates import LocalUpdates
+from mtcd.protocol.model import LocalUpdates
 
 RNG = np.random.default_rng(8)
 

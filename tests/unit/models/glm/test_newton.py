@@ -10,7 +10,7 @@ from mtcd.core.errors import ConfigError
 from mtcd.models.glm import newton
 from mtcd.models.glm.client import LinearClient
 from mtcd.models.glm.penalty import Penalty
-from mtcd.protocol.updates import LocalUpdates
+from mtcd.protocol.model import LocalUpdates
 
 SOLVED = LocalUpdates(20, 0.0, newton=True)
 SHAPES = [(30, 4), (12, 25), (10, 10), (9, 1)]

@@ -18,8 +18,7 @@ from sklearn.svm import LinearSVC
 from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.models.glm.optimum import optimum as optimum_module
 from mtcd.models.glm.optimum import solver_newton, solver_steps
-from mtcd.models.glm.optimum.cache import cached_optimum
-from mtcd.models.glm.optimum.optimum import Optimum, optimum
+from mtcd.models.glm.optimum.optimum import Optimum, cached_optimum, optimum
 from mtcd.models.glm.penalty import Penalty
 from mtcd.models.losses import Loss
 from mtcd.models.losses.huber import Huber

@@ -111,6 +111,16 @@ def test_a_server_without_labels_says_so_where_it_would_need_them() -> None:
         _ = problem.fit
 
 
+@pytest.mark.parametrize(("outputs", "classes"), [(1, ()), (2, (0.0, 1.0)), (3, (0.0, 1.0, 2.0))])
+def test_a_server_without_labels_knows_their_sizes(
+    outputs: int, classes: tuple[float, ...]
+) -> None:
+    config = bundles(("a", "b"), model={"kind": "multinomial"})["server"]
+    problem = server_problem(config, samples=5, outputs=outputs)
+    assert (problem.samples, problem.classes) == (5, classes)
+    assert problem.labels.shape == ((5,) if outputs == 1 else (5, outputs))
+
+
 def test_tables_of_different_length_in_given_order_are_refused() -> None:
     table = PartyTable(Path("b.csv"), None, ("x",), np.ones((12, 1)))
     with pytest.raises(DataError, match="12 rows for 11 labels"):

@@ -111,7 +111,7 @@ WRONG += [
     {"block": value, "longest": 1.0}
     for value in (None, "1", True, -1.0, float("nan"), float("inf"), [1.0])
 ]
-WRONG += [{"block": 1.0, "longest": value} for value in (-0.5, float("nan"), {})]
+WRONG += [{"block": 1.0, "longest": value} for value in (-0.5, float("nan"), {}, 1.0001e300)]
 NORMS = [{"block": 1.0, "longest": 1.0, "norm": value} for value in (None, -0.5, float("inf"))]
 
 
@@ -123,6 +123,11 @@ def test_what_is_no_curvature_is_refused(content: bytes) -> None:
         CurvatureReport.from_bytes(content)
     with pytest.raises(WireError):
         CurvatureReport.from_bytes(content, weighted=True)
+
+
+def test_curvatures_from_0_to_the_largest_whose_sums_are_finite_are_taken() -> None:
+    content = json.dumps({"block": 0.0, "longest": 1e300}).encode()
+    assert CurvatureReport.from_bytes(content) == CurvatureReport(0.0, 1e300)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

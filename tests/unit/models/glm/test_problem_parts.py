@@ -12,12 +12,13 @@ import scipy.sparse as sp
 import mtcd
 from mtcd.core.errors import ConfigError
 from mtcd.data.standardise import Scaling
+from mtcd.models.glm import client as client_module
 from mtcd.models.glm.client import ANY, MOST_STEPS
 from mtcd.models.glm.fit import LabelFit
 from mtcd.models.glm.model import Glm, LinearProblem
 from mtcd.models.glm.starts import starting_at
 from mtcd.models.losses.squared import Squared
-from mtcd.protocol.updates import Gains, LocalUpdates
+from mtcd.protocol.model import Gains, LocalUpdates
 from untrained import CLIENTS, LABELS, MODELS, SCALING, X, data_of, decision_of, trained
 
 
@@ -282,6 +283,15 @@ def test_columns_of_zeros_count_as_the_mean_of_the_block() -> None:
     problem = mtcd.Glm("ridge", l2=0.7).problem(mtcd.split(columns, np.arange(3), {"a": [0, 1]}))
     expected = np.log(25.0) + np.log(25.0 / 2)
     assert problem.client(0).survey()[-1] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("most", "steps"), [(3, MOST_STEPS), (4, ANY), (5, ANY)])
+def test_steps_have_a_closed_form_up_to_a_size(
+    most: int, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module, "LARGEST_GRAM", most)
+    data = mtcd.split(SURVEYED, SURVEYED_LABELS, {"a": range(4)})
+    assert mtcd.Glm("ridge", l2=0.7).problem(data).client(0).most_steps(False) == steps
 
 
 def test_only_steps_in_closed_form_may_be_very_many() -> None:

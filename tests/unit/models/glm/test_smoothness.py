@@ -9,8 +9,14 @@ import pytest
 import scipy.sparse as sp
 
 from mtcd.models.glm import smoothness
-from mtcd.models.glm.smoothness import block_smoothness, overall_smoothness, sample_norm
-from mtcd.models.glm.top_eigenvalue import MARGIN, certified_top, krylov_bound
+from mtcd.models.glm.smoothness import (
+    MARGIN,
+    block_smoothness,
+    certified_top,
+    krylov_bound,
+    overall_smoothness,
+    sample_norm,
+)
 from mtcd.models.losses.logistic import Logistic
 from mtcd.models.losses.squared import Squared
 from waiting import computing_at_most

@@ -20,7 +20,7 @@ from mtcd.models.losses.multinomial import Multinomial
 from mtcd.models.losses.squared import Squared
 from mtcd.models.losses.squared_hinge import SquaredHinge
 from mtcd.models.sample_weights.weighted import Weighted
-from mtcd.protocol.updates import LocalUpdates
+from mtcd.protocol.model import LocalUpdates
 
 PENALTIES = [
     Penalty(),

@@ -21,7 +21,7 @@ from mtcd.models.losses.logistic import Logistic
 from mtcd.models.losses.squared_hinge import SquaredHinge
 from mtcd.models.sample_weights.weighted import Weighted
 from mtcd.models.weights import loss_on
-from mtcd.protocol.updates import LocalUpdates
+from mtcd.protocol.model import LocalUpdates
 from problems import MODELS, make_data
 
 RNG = np.random.default_rng(0)

@@ -28,8 +28,8 @@ from mtcd.models.splitnet.party.block import (
     fusion_to_bytes,
     read_network_block,
 )
-from mtcd.models.splitnet.party.networks import WIDEST, network_for, own_network
-from mtcd.models.splitnet.party.participant import _width
+from mtcd.models.splitnet.party.networks import WIDEST, network_for, own_network, server_network
+from mtcd.models.splitnet.party.participant import _check_widths, _width
 from mtcd.models.splitnet.training import assemble
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER
@@ -233,3 +233,27 @@ def test_a_width_is_a_whole_number_up_to_the_widest() -> None:
     for answer in (b"0", b"-1", b"1048577", b"true", b"1.0", b"[1]", b"", b"9" * 21):
         with pytest.raises(DataError, match="b did not report the output width"):
             _width("b", answer)
+
+
+@pytest.mark.parametrize(
+    "widths", [None, "12", (1, 2), [0, 1], [1, WIDEST + 1], [True, 1], [1.0, 1], [1], [1, 1, 1]]
+)
+def test_widths_that_networks_of_two_parties_cannot_have_are_refused(widths: Any) -> None:
+    _check_widths([1, WIDEST], 2)
+    with pytest.raises(WireError, match="widths"):
+        _check_widths(widths, 2)
+
+
+@pytest.mark.parametrize(("width", "fine"), [(0, False), (WIDEST, True), (WIDEST + 1, False)])
+def test_no_fusion_module_is_made_for_a_width_that_cannot_be(
+    width: int, fine: bool, tmp_path: Path
+) -> None:
+    clinics = Clinics(tmp_path, "clusters")
+    widths = [*clinics.widths[:-1], width]
+    config, labels = clinics.bundle(0), clinics.data.labels
+    if fine:
+        assert server_network(config, clinics.code, labels, widths).outputs == sum(widths)
+        return
+
+    with pytest.raises(MtcdError, match="not one for every party"):
+        server_network(config, clinics.code, labels, widths)

@@ -60,6 +60,9 @@ def test_what_does_not_fit_into_a_message() -> None:
     assert fits_into_message(samples=60_000, width=1, parties=4, message_mb=1)
     assert not fits_into_message(samples=65_536, width=1, parties=4, message_mb=1)
     assert not fits_into_message(samples=60_000, width=2, parties=4, message_mb=1)
+    # two numbers of 8 bytes for each sample, and 4 KB for each party: just a megabyte
+    assert fits_into_message(samples=2**16 - 4 * 2**8, width=1, parties=4, message_mb=1)
+    assert not fits_into_message(samples=2**16 - 4 * 2**8 + 1, width=1, parties=4, message_mb=1)
 
 
 @pytest.mark.parametrize(("name", "number"), [("clusters, batches", 0), ("clusters", SERVER)])

@@ -13,7 +13,7 @@ from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.core.files import CHECKPOINT
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
-from mtcd.models.splitnet.checkpoint import Checkpoint
+from mtcd.models.splitnet.checkpoints import Checkpoint
 from mtcd.models.splitnet.client import NetClient
 from split_problems import (
     MOMENTUM,

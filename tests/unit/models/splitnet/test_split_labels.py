@@ -8,8 +8,15 @@ import torch
 from torch.nn import functional
 
 from mtcd.core.errors import ConfigError, DataError
-from mtcd.models.splitnet.labels import check_outputs, decide, encode, find_loss, squared
-from mtcd.models.splitnet.outputs import class_probabilities, split_outputs
+from mtcd.models.splitnet.labels import (
+    check_outputs,
+    class_probabilities,
+    decide,
+    encode,
+    find_loss,
+    split_outputs,
+    squared,
+)
 
 
 def test_outputs_as_probabilities_of_classes() -> None:

@@ -14,7 +14,7 @@ from mtcd.models.splitnet.feed import BatchRows, Feed, Stored, as_tensor, draw_s
 from mtcd.models.splitnet.modules import Trainable, draws_numbers
 from mtcd.models.splitnet.optimiser import plain_sgd
 from mtcd.protocol.batches import Batches
-from mtcd.protocol.codec.record_tensors import DTYPES, tensor_bytes, tensor_of
+from mtcd.protocol.codec.records import TENSOR_DTYPES, tensor_bytes, tensor_of
 from mtcd.testing.references.splitnet import PartyWeights, combine
 
 CPU = torch.device("cpu")
@@ -336,7 +336,7 @@ def test_pictures_have_their_channels_last_and_rows_stay_as_they_are() -> None:
     assert flat.laid_out(pictures).is_contiguous()
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", TENSOR_DTYPES)
 def test_tensors_of_any_layout_are_kept_whole(dtype: str) -> None:
     value = torch.arange(6).reshape(2, 3).T.to(getattr(torch, dtype))
     for one in (value, value[:0], value[0, 0]):

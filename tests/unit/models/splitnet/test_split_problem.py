@@ -17,10 +17,10 @@ from mtcd.models.splitnet.aggregation import make_aggregation
 from mtcd.models.splitnet.feed import Stored
 from mtcd.models.splitnet.fusion import NetFusion
 from mtcd.models.splitnet.graphs import GraphClient
-from mtcd.models.splitnet.hosted import HostedNets, HostedPart
 from mtcd.models.splitnet.optimiser import plain_sgd
 from mtcd.models.splitnet.own import Common, Own, OwnProblem
 from mtcd.models.splitnet.problem import NetProblem, RemoteClient, find_device
+from mtcd.models.splitnet.recipe import HostedNets, HostedPart
 from mtcd.protocol.batches import Batches
 from mtcd.training.compute import Compute
 

@@ -24,8 +24,8 @@ from mtcd.models.trees.families.family import Inputs
 from mtcd.models.trees.families.trees import TreeFamily, TreeParty
 from mtcd.models.trees.gains import AWAITED, GrowthRule, known_gains, record
 from mtcd.models.trees.training import compares_gains
+from mtcd.protocol.model import Gains
 from mtcd.protocol.token import Token
-from mtcd.protocol.updates import Gains
 from mtcd.training.plateau import Plateau
 
 OBJECTIVES = [

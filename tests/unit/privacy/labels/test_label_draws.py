@@ -14,9 +14,9 @@ import pytest
 
 from commands import run
 from mtcd.core.errors import ConfigError, DataError, MtcdError
-from mtcd.privacy.label_privacy import LabelSource, label_privacy
 from mtcd.privacy.labels.draws import SUFFIX, TableDraws
 from mtcd.privacy.labels.settings import LabelDP
+from mtcd.privacy.settings import LabelSource, label_privacy
 
 LABELS = np.random.default_rng(0).integers(0, 2, 400)
 
@@ -49,7 +49,7 @@ def test_another_process_has_the_same_draws(tmp_path: Path) -> None:
     program = f"""
 import numpy as np
 from pathlib import Path
-from mtcd.privacy.label_privacy import LabelSource, label_privacy
+from mtcd.privacy.settings import LabelSource, label_privacy
 from mtcd.privacy.labels.settings import LabelDP
 labels = np.array({LABELS.tolist()})
 found = LabelDP(epsilon=1.0).released(labels, LabelSource(Path({str(tmp_path / "table.csv")!r})))
@@ -205,6 +205,6 @@ def test_an_account_that_is_no_file_ends_all(tmp_path: Path) -> None:
 
 
 def test_an_installation_without_the_feature_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mtcd.privacy.label_privacy.features.parts", lambda group: {})
+    monkeypatch.setattr("mtcd.privacy.settings.features.parts", lambda group: {})
     with pytest.raises(ConfigError, match="this installation of mtcd has none: leave it out"):
         label_privacy({"epsilon": 1.0})

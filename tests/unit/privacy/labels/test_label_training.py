@@ -14,8 +14,8 @@ import mtcd
 from mtcd.config.build import build
 from mtcd.config.read import read_config
 from mtcd.core.errors import ConfigError
-from mtcd.privacy.label_privacy import LabelSource
 from mtcd.privacy.labels.settings import LabelDP
+from mtcd.privacy.settings import LabelSource
 
 SEEDED = LabelDP(epsilon=2.0, insecure_seeded_draws=True)
 STOP = mtcd.Stop(iterations=40)

@@ -14,12 +14,12 @@ import mtcd
 from commands import run
 from mtcd.core.errors import ConfigError, DataError
 from mtcd.models.losses import LOSSES
-from mtcd.privacy.label_privacy import LabelSource
 from mtcd.privacy.labels.corrected import SoftLogistic
 from mtcd.privacy.labels.draws import TableDraws
 from mtcd.privacy.labels.mechanisms import SOFT_STEPS, soft_values
 from mtcd.privacy.labels.settings import LabelDP
 from mtcd.privacy.labels.soft import SoftLabels
+from mtcd.privacy.settings import LabelSource
 
 LABELS = np.random.default_rng(0).integers(0, 2, 400)
 SEEDED = SoftLabels(soft=0.125, insecure_seeded_draws=True)

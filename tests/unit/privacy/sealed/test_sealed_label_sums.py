@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mtcd
-from mtcd.privacy.sealed.label_sums import BITS_PER_SAMPLE, LabelSums, code_length
+from mtcd.privacy.sealed.plan import BITS_PER_SAMPLE, LabelSums, code_length
 from mtcd.privacy.sealed.settings import SealedTours
 from mtcd.privacy.sealed.steering import Steering
 

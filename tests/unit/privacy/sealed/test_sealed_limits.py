@@ -10,13 +10,18 @@ import numpy as np
 import pytest
 
 import mtcd
-from mtcd.config.privacy_schema import PrivacySection
+from mtcd.config.schema import PrivacySection
 from mtcd.core.errors import ConfigError, DataError, WireError
 from mtcd.methods.privacy_modes import with_privacy
-from mtcd.privacy.sealed.cap import _spacings, cap_note, estimated_gap, largest_gap
+from mtcd.privacy.sealed.conditions import (
+    SealedSizes,
+    _spacings,
+    cap_note,
+    estimated_gap,
+    largest_gap,
+)
 from mtcd.privacy.sealed.payloads import SealedRequest, as_block
 from mtcd.privacy.sealed.settings import SealedTours
-from mtcd.privacy.sealed.sizes import SealedSizes
 from mtcd.protocol.party import SERVER, Message
 
 MODEL = mtcd.Glm("logistic", l2=1.0)

@@ -10,10 +10,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clear_parties import CLEAR, MODELS, WIDTHS, N, of_kind, parties_of, problem_of, run
-from mtcd.core.errors import WireError
+from clear_parties import (
+    CLEAR,
+    MODELS,
+    NETWORK,
+    WIDTHS,
+    N,
+    of_kind,
+    parties_of,
+    problem_of,
+    run,
+)
+from mtcd.core.errors import DataError, WireError
 from mtcd.engines.local import LocalEngine
+from mtcd.methods.past_weights import PAST
+from mtcd.privacy.sealed.bfv.cipher import find
 from mtcd.privacy.sealed.client import LabelHolder, SealedClient
+from mtcd.privacy.sealed.conditions import SealedSizes
 from mtcd.privacy.sealed.holder import KeyHolding, LoneHolder
 from mtcd.privacy.sealed.payloads import (
     NextTour,
@@ -226,3 +239,64 @@ def test_at_the_end_clients_are_where_the_last_complete_tour_ended() -> None:
         expected = {3: theta + 0.5 * change + 2.0 * move, 2: theta, 1: theta + change}[last]
         np.testing.assert_array_equal(client.parameters(), expected)
         assert (client.token, client.mask, block.tour) == (None, None, max(last + 1, 3))
+
+
+@HOLDERS
+def test_the_key_is_the_one_that_its_owner_keeps(server: bool) -> None:
+    """In a federation it lies in the run folder: a new one could not open tokens of the last."""
+    kept: list[Any] = []
+
+    def make_key(parameters: Any) -> Any:
+        kept.append(find("clear").generate(parameters))
+        return kept[-1]
+
+    method, problem = replace(CLEAR, server=server, holder=0), problem_of()
+    parties: Any = method.parties(problem, NETWORK, 0, None, make_key)
+    holding = (parties.server or parties.clients[0]).holding
+    assert holding.key is kept[0]
+    assert holding.key is holding.key
+    assert len(kept) == 1
+
+
+def test_the_weights_of_the_end_are_those_of_the_moves_in_order() -> None:
+    parties, _ = parties_of(problem_of(), CLEAR)
+    client: Any = parties.clients[1]
+    used: list[tuple[int, list[float]]] = []
+    client.block = SimpleNamespace(
+        tour=3, start_tour=lambda t, weights, stretch: used.append((t, weights.tolist()))
+    )
+    past = {i: np.array([float(i)]) for i in (2, 0, 1)}
+    for ended in (3, 2, 1):
+        client.stop_at_sync(ended, {PAST.name: past})
+    # after tour 3 its own mix; after tour 2 what tour 3 has begun is undone; tour 1 is long over
+    assert used == [(4, [0.0, 1.0, 2.0]), (3, [])]
+
+
+def test_f_may_be_at_its_least_but_not_below_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    parties, holding = parties_of(problem_of("logistic"), CLEAR)
+    run(parties, 1)
+    least = 5.0
+    monkeypatch.setattr(type(holding.plan.loss), "least", lambda self, samples: least)
+
+    def ends_at(objective: float) -> None:
+        monkeypatch.setattr(type(holding.steering), "objective", lambda self: objective)
+        holding.end_tour(holding.opened, holding.opened, lambda change: 0.0)
+
+    ends_at(least)
+    assert holding.seen[-1] == least
+    with pytest.raises(DataError):
+        ends_at(float(np.nextafter(least, -np.inf)))
+
+
+def test_sizes_that_were_agreed_go_before_those_of_the_problem() -> None:
+    """In a federation nobody has the whole problem: the bound of f(0) is the label holder's."""
+    parties: Any = CLEAR.parties(problem_of(), NETWORK, 0, SealedSizes(WIDTHS, 2.0**20))
+    assert parties.clients[1].plan.start == 2.0**20
+
+
+def test_what_was_measured_before_stays_known() -> None:
+    _, holding = parties_of(problem_of(), CLEAR)
+    steering = holding.steering
+    known = steering.products.copy()
+    steering._measured(np.arange(1.0, 4.0))
+    assert (steering.products == known).all()

@@ -19,11 +19,11 @@ from mtcd.models.glm.model import LinearProblem
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network
 from mtcd.privacy.sealed.checks import check_columns
+from mtcd.privacy.sealed.conditions import SealedSizes, sizes_of, start_bound
 from mtcd.privacy.sealed.dp.mode import private_tours
 from mtcd.privacy.sealed.mode import sealed_tours
 from mtcd.privacy.sealed.plan import SealedPlan
 from mtcd.privacy.sealed.settings import SealedTours
-from mtcd.privacy.sealed.sizes import SealedSizes, sizes_of, start_bound
 from mtcd.protocol.party import SERVER
 from problems import make_data
 
@@ -209,7 +209,8 @@ def test_columns_of_any_kind_may_single_out_no_row_or_ten_but_not_nine() -> None
     check_columns(X[:, [0]], "a")
     check_columns(sp.csr_array(X[:, [0]]), "a")
     check_columns(np.ones((50, 1)), "a")
-    check_columns(X[:, [0, 2]], "a", free=1)  # the intercept is not looked at
+    # as with an intercept
+    check_columns(np.hstack([X[:, [0]], np.ones((50, 1))]), "a")
     for some in (X, sp.csr_array(X)):
         with pytest.raises(
             DataError, match="Column 2 of a differs from its usual value in 3 rows only"
@@ -224,3 +225,9 @@ def test_columns_of_any_kind_may_single_out_no_row_or_ten_but_not_nine() -> None
         DataError, match="Column 1 of a differs from its usual value in 9 rows only"
     ):
         check_columns(X[:, [0]], "a")
+
+
+def test_a_method_keeps_its_walk_and_its_depth() -> None:
+    for depth, expected in ((3, 3), (None, SealedTours().depth)):
+        tours = sealed_tours(mtcd.STCD(walk="tour", acceleration="conjugate", depth=depth))
+        assert (tours.walk, tours.depth, tours.server) == ("tour", expected, False)

@@ -12,6 +12,7 @@ import pytest
 from clear_parties import CLEAR, of_kind, parties_of, problem_of, run
 from mtcd.core.errors import DataError, WireError
 from mtcd.privacy.sealed.bfv.cipher import find
+from mtcd.privacy.sealed.conditions import SealedSizes
 from mtcd.privacy.sealed.participant import (
     classes_from,
     columns_from_bytes,
@@ -19,7 +20,6 @@ from mtcd.privacy.sealed.participant import (
     sizes_from,
 )
 from mtcd.privacy.sealed.payloads import SealedEnd, SealedKeys, SealedToken, as_block
-from mtcd.privacy.sealed.sizes import SealedSizes
 from mtcd.protocol.party import SERVER, Message, Parties, Progress
 
 

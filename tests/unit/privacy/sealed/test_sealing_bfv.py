@@ -16,11 +16,16 @@ from scipy import stats
 from mtcd.core.errors import ConfigError, MtcdError, WireError
 from mtcd.privacy.sealed.bfv import seal_format
 from mtcd.privacy.sealed.bfv.bfv import BfvKey, BfvSealer
-from mtcd.privacy.sealed.bfv.bfv_ciphertexts import BfvMasked, BfvVector
+from mtcd.privacy.sealed.bfv.bfv_ciphertexts import (
+    BfvMasked,
+    BfvVector,
+    pack_rounded,
+    rounded_size,
+    unpack_rounded,
+)
 from mtcd.privacy.sealed.bfv.cipher import SecretKey, find
+from mtcd.privacy.sealed.bfv.keys import uniform, uniform_residues
 from mtcd.privacy.sealed.bfv.parameters import LEAST_BUDGET, Parameters, choose_parameters
-from mtcd.privacy.sealed.bfv.randomness import uniform, uniform_residues
-from mtcd.privacy.sealed.bfv.rounding import pack_rounded, rounded_size, unpack_rounded
 from mtcd.privacy.sealed.bfv.seal_format import Polynomials
 
 BFV, CLEAR = find("bfv"), find("clear")

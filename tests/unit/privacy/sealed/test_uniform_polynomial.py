@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from mtcd.privacy.sealed.bfv import seal_format
-from mtcd.privacy.sealed.bfv.uniform_polynomial import PURPOSE, uniform_polynomial
+from mtcd.privacy.sealed.bfv.public_keys import PURPOSE, uniform_polynomial
 
 MODULI = [2**55 - 311, 2**20 + 7]
 

@@ -55,7 +55,7 @@ def remaining_gap(
     """
     # In the form of the solver, so that a step of this estimate is one of the optimum's.
     problem = ScaledProblem.of(blocks, labels, loss, penalties)
-    w = np.concatenate(list(parameters)) / problem.scale
+    w = np.concatenate(parameters) / problem.scale
     numbers = len(labels) * len(w)
     # A factorised Hessian takes n d^2 operations. Beyond, conjugate gradients are rough but cheap,
     # and a rough step only makes the estimate less sharp.

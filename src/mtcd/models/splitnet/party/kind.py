@@ -19,9 +19,8 @@ from mtcd.federation.participant.kinds import REHEARSED_SAMPLES, Block, Decide, 
 from mtcd.federation.participant.participant import Participant
 from mtcd.federation.participant.table import PartyTable
 from mtcd.federation.schema import Federation
-from mtcd.methods.method import Method
+from mtcd.methods.method import Method, TokenMethod
 from mtcd.methods.mtcd.mtcd import MTCD
-from mtcd.methods.token_method import TokenMethod
 from mtcd.models.predicted import Columns
 from mtcd.models.splitnet.config import SplitSection
 from mtcd.network.topology import Network

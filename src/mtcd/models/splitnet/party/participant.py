@@ -37,8 +37,7 @@ from mtcd.methods.method import resolved_stepsize
 from mtcd.models.label_noise import counted
 from mtcd.models.metrics import all_metrics, class_numbers
 from mtcd.models.splitnet.client import NetClient
-from mtcd.models.splitnet.labels import encode
-from mtcd.models.splitnet.outputs import split_outputs
+from mtcd.models.splitnet.labels import encode, split_outputs
 from mtcd.models.splitnet.own import OwnProblem
 from mtcd.models.splitnet.party.block import (
     NetworkBlock,

@@ -13,11 +13,10 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mtcd.core.arrays import Array
+from mtcd.core.arrays import Array, is_sparse
 from mtcd.core.errors import listing, warn_of_data
 from mtcd.data.frames import as_frame
 from mtcd.data.prepare.values import as_column, texts
-from mtcd.data.sparse import is_sparse
 from mtcd.estimators.base import SplitEstimator, checked_weights, frame_categories, value_errors
 from mtcd.estimators.classes import SplitClassifier
 from mtcd.methods.default import default_method

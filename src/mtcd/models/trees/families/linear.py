@@ -11,9 +11,8 @@ from mtcd.core.checks import check_number
 from mtcd.data.vertical import Block
 from mtcd.models.glm.client import LinearClient
 from mtcd.models.glm.penalty import Penalty
-from mtcd.models.trees.families.family import FAMILIES, Arrays, Family, Inputs
-from mtcd.models.trees.scaled import Scale
-from mtcd.protocol.updates import LocalUpdates
+from mtcd.models.trees.families.family import FAMILIES, Arrays, Family, Inputs, Scale
+from mtcd.protocol.model import LocalUpdates
 
 
 @FAMILIES.register("linear")
@@ -66,7 +65,7 @@ class LinearParty(LinearClient):
         self.scale = Scale.of(inputs.X, inputs.weights)
         fit = inputs.fit
         # Nothing is left free: the constant of the model takes the place of an intercept.
-        penalty = Penalty(float(family.l1), float(family.l2), free=0)
+        penalty = Penalty(float(family.l1), float(family.l2))
         super().__init__(self.scale.apply(inputs.X), fit.labels, fit.loss, penalty)
 
     def local_update(self, theta: Array, aggregate: Array, updates: LocalUpdates) -> Array:

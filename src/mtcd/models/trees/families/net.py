@@ -16,9 +16,8 @@ from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.core.optional import find
 from mtcd.core.seeding import stream
 from mtcd.data.vertical import Block
-from mtcd.models.trees.families.family import FAMILIES, Arrays, Family, Inputs, NoSmoothness
-from mtcd.models.trees.scaled import Scale
-from mtcd.protocol.updates import LocalUpdates
+from mtcd.models.trees.families.family import FAMILIES, Arrays, Family, Inputs, NoSmoothness, Scale
+from mtcd.protocol.model import LocalUpdates
 
 STEPS = 5  # iterations of L-BFGS for each local update
 
@@ -96,8 +95,8 @@ class NetParty(NoSmoothness):
             self.X.shape[1], family.hidden, inputs.outputs
         )
 
-        draw = int(stream(inputs.seed, "net", inputs.number).integers(2**31 - 1))
         # Of the training's seed and the client: in a federation each party draws its own network.
+        draw = int(stream(inputs.seed, "net", inputs.number).integers(2**31 - 1))
         self._start: Array = self._net.initial(draw)
 
     def initial(self) -> Array:

@@ -22,11 +22,10 @@ from mtcd.privacy.sealed.bfv import cipher, seal_format
 from mtcd.privacy.sealed.bfv.bfv_ciphertexts import Bfv, BfvMasked, BfvProduct, BfvVector
 from mtcd.privacy.sealed.bfv.clear import unmask
 from mtcd.privacy.sealed.bfv.fixed_point import check_matrix
-from mtcd.privacy.sealed.bfv.keys import join, read_private, split, write_private
+from mtcd.privacy.sealed.bfv.keys import join, read_private, split, uniform_residues, write_private
 from mtcd.privacy.sealed.bfv.layout import Integers, centred
 from mtcd.privacy.sealed.bfv.parameters import SENT_PRIMES, Parameters
 from mtcd.privacy.sealed.bfv.public_keys import Context, EncryptionKeys
-from mtcd.privacy.sealed.bfv.randomness import uniform_residues
 from mtcd.privacy.sealed.bfv.seal_format import Polynomials
 from mtcd.privacy.sealed.bfv.wire import PRODUCT
 

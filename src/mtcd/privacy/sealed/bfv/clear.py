@@ -20,10 +20,9 @@ import numpy.typing as npt
 from mtcd.core.errors import WireError
 from mtcd.privacy.sealed.bfv import cipher
 from mtcd.privacy.sealed.bfv.fixed_point import check_matrix, check_vector
-from mtcd.privacy.sealed.bfv.keys import parse_parameters, read_private, write_private
+from mtcd.privacy.sealed.bfv.keys import parse_parameters, read_private, uniform, write_private
 from mtcd.privacy.sealed.bfv.layout import Integers, centred
 from mtcd.privacy.sealed.bfv.parameters import Parameters
-from mtcd.privacy.sealed.bfv.randomness import uniform
 from mtcd.privacy.sealed.bfv.wire import PRODUCT, PUBLIC, VECTOR, CipherFrame
 
 

@@ -80,7 +80,7 @@ class Parameters:
             raise ConfigError("The plaintext modulus has more than 60 bits: use choose_parameters.")
         if len(self.modulus_bits) <= SENT_PRIMES + 1:
             raise ConfigError("The coefficient modulus has too few primes: use choose_parameters.")
-        if not 0 < self.token_bound <= self.half:
+        if self.token_bound > self.half:
             raise ConfigError(
                 "The bound of the token exceeds half of the plaintext modulus: use "
                 "choose_parameters."

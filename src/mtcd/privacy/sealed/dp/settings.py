@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mtcd.core.errors import ConfigError
+from mtcd.methods.conditions import Account
 from mtcd.models.glm.model import LinearProblem
 from mtcd.models.losses.logistic import Logistic
 from mtcd.network.topology import Network
 from mtcd.privacy.sealed.checks import SealedChecks
+from mtcd.privacy.sealed.conditions import SealedConditions, SealedSizes
+from mtcd.privacy.sealed.dp.account import PartyAccount, TableAccounts
 from mtcd.privacy.sealed.dp.budget import Budget, plan_budget
-from mtcd.privacy.sealed.dp.conditions import PrivateConditions
 from mtcd.privacy.sealed.dp.noise import Secret, insecure_secret
 from mtcd.privacy.sealed.dp.plan import PrivatePlan
 from mtcd.privacy.sealed.plan import SealedPlan
 from mtcd.privacy.sealed.settings import SealedTours
-from mtcd.privacy.sealed.sizes import SealedSizes
 from mtcd.privacy.settings import DP
 from mtcd.protocol.model import Problem
 
@@ -36,7 +38,7 @@ class PrivateChecks(SealedChecks):
                 "unbounded one, as of ridge, a row could change the gradients by any amount."
             )
 
-    def block(self, X: Any, party: str, free: int = 0) -> None:
+    def block(self, X: Any, party: str) -> None:
         """Refuse nothing: noise hides every row, and what is refused for one row would tell it."""
 
     def resolution(self, plan: SealedPlan, X: Any, party: str) -> None:
@@ -173,3 +175,57 @@ def by_party(values: tuple[float, ...], names: tuple[str, ...], form: str) -> st
     return ", ".join(
         f"{form.format(value)} ({name})" for name, value in zip(names, values, strict=True)
     )
+
+
+# What a privacy budget asks of a training: as many tours as it is for, which a file beside each
+# table counts.
+
+
+class PrivateConditions(SealedConditions):
+    """The budget of all parties, and what trainings have spent of it.
+
+    Parameters
+    ----------
+    tours
+        The method.
+    """
+
+    noisy = True
+
+    def __init__(self, tours: PrivateTours) -> None:
+        super().__init__(tours)
+        self._private = tours
+
+    def most_iterations(self, problem: Problem) -> int:
+        return self._private.dp.tours
+
+    def account(
+        self,
+        network: Network,
+        tables: Sequence[Path],
+        iterations: int | None,
+        place: Path | None,
+        resumes: bool,
+    ) -> Account:
+        # All planned tours, unless the stop rule ends it before: an account must never be too low.
+        most = self._private.dp.tours if iterations is None else iterations
+        return TableAccounts(self._private, network, tables, most, place, resumes)
+
+    def end_notes(
+        self,
+        network: Network,
+        iterations: int,
+        most: int | None = None,
+        objectives: Sequence[tuple[int, float]] = (),
+    ) -> tuple[str, ...]:
+        """What was spent; ``iterations``: also one that was begun, in which some parties have their
+        gradients."""
+        return (self._private.spent_note(network, iterations),)
+
+    def party_account(
+        self, network: Network, number: int, table: Path, bundle: Path
+    ) -> PartyAccount:
+        return PartyAccount(self._private, network, number, table, bundle)
+
+    def ended_tours(self, begun: int, finished: int) -> int:
+        return begun  # some parties have their gradients of the tour that is under way

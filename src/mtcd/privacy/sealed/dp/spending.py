@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from mtcd.core.errors import ConfigError, MtcdError
-from mtcd.core.locked_file import locked, replaced
+from mtcd.core.files import locked, replaced
 from mtcd.privacy.sealed.dp.budget import epsilon_of
 
 SUFFIX = ".mtcd-budget.json"

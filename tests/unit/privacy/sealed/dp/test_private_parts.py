@@ -17,9 +17,14 @@ from mtcd.engines.local import LocalEngine
 from mtcd.models.glm.penalty import Penalty
 from mtcd.privacy.sealed.bfv.parameters import Parameters, choose_parameters
 from mtcd.privacy.sealed.client import SealedClient
-from mtcd.privacy.sealed.dp.block import PrivateBlock, clip_rows, clipping_length
 from mtcd.privacy.sealed.dp.noise import gaussian_noise
-from mtcd.privacy.sealed.dp.plan import PrivatePlan, PrivateSteering
+from mtcd.privacy.sealed.dp.plan import (
+    PrivateBlock,
+    PrivatePlan,
+    PrivateSteering,
+    clip_rows,
+    clipping_length,
+)
 from mtcd.privacy.sealed.dp.scales import PrivateScales
 from mtcd.privacy.sealed.dp.settings import PrivateTours, by_party
 from mtcd.privacy.sealed.payloads import SealedEnd

@@ -21,10 +21,15 @@ from mtcd.core.arrays import Array
 from mtcd.core.errors import MtcdError
 from mtcd.engines.local import LocalEngine
 from mtcd.models.glm.model import LinearProblem
-from mtcd.privacy.sealed.dp.block import PrivateBlock, clip_rows, clipping_length
 from mtcd.privacy.sealed.dp.budget import plan_budget
 from mtcd.privacy.sealed.dp.noise import gaussian_noise
-from mtcd.privacy.sealed.dp.plan import PrivatePlan, PrivateSteering
+from mtcd.privacy.sealed.dp.plan import (
+    PrivateBlock,
+    PrivatePlan,
+    PrivateSteering,
+    clip_rows,
+    clipping_length,
+)
 from mtcd.privacy.sealed.dp.settings import PrivateTours
 from mtcd.privacy.sealed.payloads import SealedToken
 from mtcd.protocol.ledger.ledger import Ledger
