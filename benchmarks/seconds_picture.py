@@ -18,7 +18,7 @@ from matplotlib.patches import Patch, Rectangle
 
 from benchmarks.seconds import KINDS, Contender, Counts, Place, contenders, seconds
 
-SIZES = (8, 20, 40, 100, 200)
+SIZES = (8, 20, 40, 200)
 PRICES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 CLIENT_MBPS, LATENCY_MS = 10.0, 1.0
 # light enough for black numbers on them, and apart for colour-blind readers
