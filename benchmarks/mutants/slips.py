@@ -51,8 +51,10 @@ class Slip(Change):
 
     @property
     def watchers(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What is kept over restarts is compared for all parties at once."""
-        return KEPT if self.operator == "dropped state field" else ()
+        """What is kept over restarts is compared for all parties at once, and so are purposes."""
+        if self.operator == "dropped state field":
+            return KEPT
+        return self.readers
 
     @functools.cache  # noqa: B019, there are some thousands at most
     def mutated(self, root: Path) -> str:

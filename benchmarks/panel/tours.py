@@ -13,9 +13,11 @@ BY_HAND = (3, 100, 10_000, 10_000_000)
 
 
 def methods(case: Case) -> dict[str, Any]:
-    """By name: 'auto', and conjugate tours with Q steps of 1/L, L the largest of a block."""
+    """By name: 'auto', twin tours, and conjugate tours with Q steps of 1/L, L the largest of a
+    block."""
     made: dict[str, Any] = {
-        "auto": mtcd.STCD(walk="tour", acceleration="conjugate", local_solver="majorise")
+        "auto": mtcd.STCD(walk="tour", acceleration="conjugate", local_solver="majorise"),
+        "twin": mtcd.STCD(walk="tour", acceleration="twin"),
     }
     problem = case.model.problem(case.data)
     largest = max(problem.client(k).smoothness for k in range(case.clients))

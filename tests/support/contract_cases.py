@@ -98,6 +98,7 @@ TRAININGS = [
     EngineCase(
         "accelerated", RIDGE, {**ALONE, "walk": "tour", "acceleration": "momentum"}, "cycle"
     ),
+    EngineCase("twin", LOGISTIC, {"kind": "stcd", "walk": "tour", "acceleration": "twin"}, "path"),
     EngineCase(
         "adaptive", RIDGE, {"kind": "stcd", "walk": "tour", "acceleration": "conjugate"}, "path"
     ),

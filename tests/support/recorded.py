@@ -149,6 +149,7 @@ TRAININGS: dict[str, Callable[[], Record]] = {
     "stcd, conjugate, steps of its own": partial(
         linear, LOGISTIC, "star", STCD(walk="tour", acceleration="conjugate")
     ),
+    "stcd, twin": partial(linear, LOGISTIC, "star", STCD(walk="tour", acceleration="twin")),
     "stcd, momentum": partial(linear, SPARSE, "cycle", STCD(acceleration="momentum", **TOUR)),
     "stcd, anderson": partial(
         linear, RIDGE, "cycle", STCD(acceleration="anderson", depth=3, **TOUR)

@@ -47,6 +47,12 @@ CASES: dict[str, tuple[Method, Glm, list[Change]]] = {
         RIDGE,
         [],
     ),
+    "twin": (STCD(walk="tour", acceleration="twin").with_stepsize(1e-3), RIDGE, []),
+    "twin changes": (
+        STCD(walk="tour", acceleration="twin").with_stepsize(1e-3),
+        RIDGE,
+        CHANGES,
+    ),
     "lone momentum": (lone_tour("momentum"), LASSO, []),
     "lone anderson": (lone_tour("anderson"), RIDGE, []),
     "optimal": (MTCD(clusters=CLUSTERS, hops=3, stepsize=0.02, combine="optimal"), RIDGE, []),

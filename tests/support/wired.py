@@ -63,6 +63,10 @@ LINEAR: dict[str, tuple[Glm, Method]] = {
         MTCD(2, 8, combine="cluster", acceleration="conjugate", adaptive=True, **ADAPTING),
     ),
     "stcd adaptive": (RIDGE, replace(STCD(acceleration="conjugate", **ADAPTING), adaptive=True)),
+    "stcd twin": (
+        RIDGE,
+        STCD(acceleration="twin", depth=4, walk="tour").with_stepsize(1e-3),
+    ),
     "mtcd momentum": (LASSO, MTCD(2, 8, combine="cluster", acceleration="momentum", **TOURS)),
     "stcd": (MULTINOMIAL, STCD(stepsize=1e-2)),
     **{

@@ -89,10 +89,13 @@ class MethodSection(Alternatives):
     [beyond.md](beyond.md#accelerated-tours)); in svfl each
     [round](beyond.md#accelerated-rounds). `conjugate`: the best mix, two updates of every
     client a tour, at its first and its last visit; not with l1. `momentum`: further along the last
-    way; for l1 too. `anderson`: extrapolation, undone where it does not help"""
+    way; for l1 too. `anderson`: extrapolation, undone where it does not help. `twin` (stcd, not with
+    l1): fewer messages than `conjugate`, each twice as long, and nothing to tune (see
+    [beyond.md](beyond.md#twin-tours))"""
     depth: Whole | None = None
     """M of `conjugate` and `anderson`: how many tours they look back (5; `conjugate` with
-    `stepsize: auto` chooses 10 or 20)"""
+    `stepsize: auto` chooses 10 or 20). Of `twin`: how many directions are kept, two of each tour
+    (80, and at most a quarter of the samples)"""
     degree: Whole = 4
     """of tree-cg: the most neighbours of a client in the tree, 2 or more. Where the network has no
     such tree, as a star, a client may have more; a note says so"""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.core.errors import ConfigError, MtcdError, system_reason
 from mtcd.core.optional import INSTALL_WHERE, install
 from mtcd.federation.credentials.authority import Authority
 from mtcd.federation.credentials.bundle import SECRET_BYTES
@@ -62,9 +62,8 @@ def _code(bundle: BundleConfig) -> list[str]:
     if not names:
         return []
     listed = ", ".join(f"{name} (model.{key})" for key, name in names.items())
-    files = sorted(
-        {f"--code {name.partition(':')[0].replace('.', '/')}.py" for name in names.values()}
-    )
+    modules = dict.fromkeys(name.partition(":")[0] for name in names.values())
+    files = [f"--code {module.replace('.', '/')}.py" for module in modules]
     same = ""
     if "fusion" in names:
         same = " The file with the fusion module must be the same for all: its sha256 is compared."
@@ -195,7 +194,7 @@ def init_federation(path: Path, out: Path, days: int) -> tuple[Authority, tuple[
         os.replace(writing, out)  # replaces an empty folder only
     except OSError as error:
         raise MtcdError(
-            f"The bundles could not be written to {out}: {error.strerror or error}."
+            f"The bundles could not be written to {out}: {system_reason(error)}."
         ) from None
     finally:
         if writing is not None:

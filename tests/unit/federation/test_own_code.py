@@ -370,7 +370,7 @@ def test_bundles_and_administrators_are_told_whose_code_runs(tmp_path: Path) -> 
         name: " ".join((tmp_path / "bundles" / name / "README.txt").read_text().split())
         for name in ("a", "server")
     }
-    assert "--code heads.py --code nets.py" in told["a"]
+    assert "--code nets.py --code heads.py" in told["a"]
     assert "--agree-code" in told["a"]
     assert "nets.py" not in told["server"]
     assert "--code heads.py" in told["server"]

@@ -1,12 +1,15 @@
 """Private set intersection in a process of its own: the party answers meanwhile, and both end
 together."""
 
+import io
+import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +18,7 @@ pytest.importorskip("private_set_intersection")
 
 from mtcd.core.errors import DataError, MtcdError
 from mtcd.federation import psi_process
+from mtcd.federation.node.chunks import unwrap, wrap
 from mtcd.federation.psi import PsiAnswerer, PsiAsker
 from mtcd.federation.psi_process import AlignmentProgress, answerer_apart, asker_apart
 from waiting import until
@@ -114,3 +118,60 @@ def _is_zombie(pid: int) -> bool:
 )
 def test_a_process_that_ended_without_a_result_says_how(code: int, how: str) -> None:
     assert f"its process {how}, perhaps" in psi_process._ended_early(code)
+
+
+def test_the_three_jobs_of_a_process_find_the_shared_ids() -> None:
+    reported: list[tuple[int, int]] = []
+
+    def job(name: str, ids: list[str], *parts: bytes) -> bytes:
+        content = wrap({"job": name}, json.dumps(ids).encode(), *parts)
+        return psi_process._computed(content, lambda done, of: reported.append((done, of)))
+
+    _, (key, request) = unwrap(job(psi_process.REQUEST, ["a", "b"]), (), 2)
+    assert reported == [(0, 2), (2, 2)]
+    reported.clear()
+    response = job(psi_process.RESPOND, ["b", "c", "d"], request)
+    assert reported == [(0, 5), (2, 5), (2, 5), (5, 5)]
+    reported.clear()
+    assert json.loads(job(psi_process.SHARED, ["a", "b"], key, response)) == ["b"]
+    assert reported == [(0, 2), (2, 2)]
+
+
+@pytest.mark.parametrize("ids", [["a"], []])
+def test_a_process_says_how_far_it_is_and_then_its_result_or_its_error(
+    ids: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = wrap({"job": psi_process.RESPOND}, json.dumps(["b"]).encode(), PsiAsker(ids).request())
+    written = io.BytesIO()
+    ignored: list[Any] = []
+    monkeypatch.setattr(psi_process.signal, "signal", lambda *given: ignored.append(given))
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(job)))
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=written))
+    psi_process.main()
+    monkeypatch.undo()
+    assert ignored == [(signal.SIGINT, signal.SIG_IGN)]
+    progress = AlignmentProgress()
+    written.seek(0)
+    if not ids:
+        with pytest.raises(DataError, match="A request of private set intersection is empty"):
+            psi_process._read(written, progress)
+        return
+    response = psi_process._read(written, progress)
+    assert response
+    assert progress.share == 1.0
+
+
+@pytest.mark.parametrize(
+    ("lines", "result"),
+    [
+        (b'{"share": 0.5}\n{"size": 3}\nabc', b"abc"),
+        (b'{"size": 3}\nab', None),
+        (b'{"share": 0.5}\n', None),
+        (b'{"share": 0.5}\n{"si', None),
+        (b"", None),
+    ],
+)
+def test_a_result_that_was_cut_off_is_none(lines: bytes, result: bytes | None) -> None:
+    progress = AlignmentProgress()
+    assert psi_process._read(io.BytesIO(lines), progress) == result
+    assert progress.share == (0.5 if b"share" in lines else 0.0)

@@ -13,6 +13,8 @@ import mtcd
 from commands import outcome, run
 from mtcd.core import features
 from mtcd.core.errors import ConfigError
+from split_problems import model as split_model
+from split_problems import samples
 
 DATA = mtcd.synthetic("logistic", samples=60, features=8, clients=4, seed=0)
 ABOUT = "data: {synthetic: logistic, samples: 60, features: 8, clients: 4}\nnetwork: {kind: path}\n"
@@ -52,7 +54,7 @@ def test_the_command_says_what_the_function_says(
     found = mtcd.inspect(DATA, model, "path", method, seed=0, privacy=privacy)
     known = [note for note in found.notes if not note.startswith("No method was given")]
     assert (len(found.notes) > len(known)) == (method is None)
-    assert json.loads(json.dumps({**found.facts, "notes": known})) == said
+    assert {**found.facts, "notes": known} == said
 
     assert run("inspect", str(path)) == 0
     words = " ".join(capsys.readouterr().out.split())
@@ -60,6 +62,13 @@ def test_the_command_says_what_the_function_says(
         assert title in words
         assert text.split()[0] in words
     assert str(found).count("\n") + 1 == len(found.rows)
+
+
+def test_facts_of_a_split_network_are_plain_values_too() -> None:
+    data = samples(clients=3, classes=2)
+    found = mtcd.inspect(data, split_model(data), "path", mtcd.MTCD(tokens=1, hops=2, stepsize=0.1))
+    assert found.facts["classes"] == [0, 1]
+    assert found.facts == json.loads(json.dumps(found.facts))
 
 
 def test_costs_are_those_of_a_round_and_its_messages() -> None:

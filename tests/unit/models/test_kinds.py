@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,10 +13,11 @@ import mtcd
 from mtcd.config.model_schema import ModelSection
 from mtcd.config.read import check_config
 from mtcd.core import features
-from mtcd.core.errors import ConfigError
+from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.data.dataset import VerticalDataset
 from mtcd.models.glm.config import linear_parts
 from mtcd.models.glm.kind import LINEAR
+from mtcd.models.splitnet.configured import model_of_run
 from mtcd.models.splitnet.kind import SPLIT
 from mtcd.models.trees.kind import ADDITIVE
 from mtcd.training.kinds import Request, kind_of
@@ -150,3 +152,11 @@ def test_what_is_about_linear_models_refuses_others(data: Any, model: Any) -> No
     other: Any = SimpleNamespace(data=data, model=model)
     with pytest.raises(ConfigError, match="This is for linear models"):
         linear_parts(other)
+
+
+def test_a_run_of_a_network_needs_the_config_of_one() -> None:
+    about = {"clients": ["a"], "shapes": [[2]], "widths": [3], "classes": [0, 1]}
+    model = model_of_run(Path("run"), config_of("split"), about)
+    assert list(model.representations) == ["a"]
+    with pytest.raises(MtcdError, match="run holds a split network, but its config.yaml is of an"):
+        model_of_run(Path("run"), config_of("linear"), about)

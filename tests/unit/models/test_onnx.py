@@ -18,6 +18,7 @@ from torch import Tensor, nn  # noqa: E402
 import mtcd  # noqa: E402
 from commands import run as command  # noqa: E402
 from mtcd.models.glm.model import Glm  # noqa: E402
+from mtcd.models.glm.onnx_file import finished  # noqa: E402
 from mtcd.models.splitnet.aggregation import make_aggregation  # noqa: E402
 from mtcd.models.splitnet.labels import class_probabilities  # noqa: E402
 from mtcd.models.splitnet.onnx_files import _file_names, _Fused  # noqa: E402
@@ -80,6 +81,14 @@ def test_the_file_is_of_the_oldest_format_that_has_its_operators(tmp_path: Path)
     run.export_onnx(tmp_path / "model.onnx")
     file = onnx.load(tmp_path / "model.onnx")
     assert file.ir_version == onnx.helper.find_min_ir_version_for(file.opset_import)
+
+
+def test_a_graph_that_no_runtime_could_read_is_an_error_here() -> None:
+    node = onnx.helper.make_node("NoSuchOperator", ["X"], ["z"])
+    ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in "Xz"]
+    graph = onnx.helper.make_graph([node], "mtcd", ends[:1], ends[1:])
+    with pytest.raises(onnx.checker.ValidationError, match="NoSuchOperator"):
+        finished(onnx.helper.make_model(graph), {})
 
 
 def test_columns_of_several_clients_in_their_given_order_with_large_means(tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ def test_ten_thousand_clients_take_a_megabyte_or_two():
         mtcd.STCD(walk="metropolis"),
         mtcd.STCD(walk="non-backtracking"),
         mtcd.STCD(walk="tour", acceleration="conjugate"),
+        mtcd.STCD(walk="tour", acceleration="twin"),
         mtcd.MTCD(tokens=2, hops=3),
         mtcd.DCPA(stepsize=1e-3),
         mtcd.TreeCG(),

@@ -18,6 +18,7 @@ METHODS = {
     "visitors": mtcd.MTCD(tokens=2, hops=6, combine="visitors"),
     "optimal": mtcd.MTCD(tokens=2, hops=6, local_updates=3, combine="optimal"),
     "conjugate": mtcd.STCD(walk="tour", acceleration="conjugate"),
+    "twin": mtcd.STCD(walk="tour", acceleration="twin"),
     "conjugate sync": mtcd.MTCD(
         clusters=[[0, 1], [2, 3]], walk="tour", hops=4, acceleration="conjugate"
     ),
@@ -47,7 +48,7 @@ def test_a_run_goes_on_from_an_earlier_one(name: str) -> None:
     np.testing.assert_allclose(warm.coefficients, cold.coefficients, atol=0.01)
 
 
-@pytest.mark.parametrize("name", ["stcd", "average", "conjugate", "svfl"])
+@pytest.mark.parametrize("name", ["stcd", "average", "conjugate", "twin", "svfl"])
 def test_a_warm_training_is_resumed(tmp_path: Path, name: str) -> None:
     start = {client: np.full(3, 0.2) for client in DATA.clients}
     whole, part, rest = (

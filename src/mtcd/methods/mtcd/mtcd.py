@@ -98,9 +98,10 @@ class MTCD(TokenMethod):
         length of their tours.
     start : client, weights over clients, or one of these per token, optional
         Where tokens start; uniform by default.
-    acceleration : 'conjugate', 'momentum' or 'anderson', optional
+    acceleration : 'conjugate', 'twin', 'momentum' or 'anderson', optional
         Ours, with ``walk`` 'tour' and one token, or one per cluster: tours or syncs start from a
-        combination of the last ``depth``. Every tour then starts at the same client.
+        combination of the last ``depth``. Every tour then starts at the same client. 'twin' is for
+        :func:`STCD`.
     depth : int, optional
         How many earlier tours an acceleration combines.
     schedule : Schedule, optional
@@ -428,7 +429,7 @@ def STCD(  # noqa: N802 - reads as the method that it makes
         How the token chooses the next client: 'lazy' is the paper's random walk.
     start : client or weights over clients, optional
         Where the token starts; uniform by default.
-    acceleration : 'conjugate', 'momentum' or 'anderson', optional
+    acceleration : 'conjugate', 'twin', 'momentum' or 'anderson', optional
         With ``walk`` 'tour': tours start from a combination of the last ``depth`` (docs/beyond.md).
     depth : int, optional
         How many earlier tours an acceleration combines.

@@ -69,6 +69,11 @@ class Survey:
         mean = math.log(self.squares / self.columns)
         return mean - self.logs / self.columns > math.log(UNEVEN)
 
+    def related(self, norm: float, samples: int) -> bool:
+        """Whether columns resemble each other, by |X g|^2 / |g|^2 along the gradient g."""
+        independent = self.squares / self.columns * (1.0 + np.sqrt(self.columns / samples)) ** 2
+        return bool(norm > NEARLY * independent)
+
     def choose(
         self, along: Along, first: float, curvature: float
     ) -> tuple[float, float, int] | None:
@@ -81,8 +86,7 @@ class Survey:
         norm = float(change @ change) / moved  # |X g|^2 / |g|^2
         L = curvature * norm + float(along.bend[-1, -1]) / moved
         samples = len(along.start)
-        independent = self.squares / self.columns * (1.0 + np.sqrt(self.columns / samples)) ** 2
-        related = norm > NEARLY * independent
+        related = self.related(norm, samples)
         across = norm / (self.norms / self.clients)
         depth = MANY if related else FEW
         if self.uneven and self.columns <= samples:

@@ -87,7 +87,7 @@ class Grown:
         found: list[Array] = []
 
         def take(scores: Array, bins: Any) -> tuple[str, float, bool]:
-            found.append(np.array(scores))
+            found.append(scores)
             return "margins", 0.0, False
 
         self._booster.eval_train(take)

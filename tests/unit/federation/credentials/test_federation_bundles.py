@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from errno import EACCES
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
@@ -20,6 +22,7 @@ from federations import written
 from mtcd.core.errors import MtcdError
 from mtcd.core.version import PROTOCOL
 from mtcd.federation.administrator import init_federation
+from mtcd.federation.credentials import bundle as bundle_module
 from mtcd.federation.credentials import private_files
 from mtcd.federation.credentials.authority import Authority
 from mtcd.federation.credentials.bundle import WARN_BEFORE_DAYS, read_bundle
@@ -30,7 +33,8 @@ from mtcd.federation.credentials.certificates import (
     load_key,
     make_authority,
 )
-from mtcd.federation.credentials.membership import PeerSection
+from mtcd.federation.credentials.credentials import read_party_file
+from mtcd.federation.credentials.membership import Membership, PeerSection
 from mtcd.federation.names import parse_address
 
 
@@ -369,3 +373,35 @@ def test_a_key_of_another_kind_is_no_key_of_a_federation() -> None:
     for content in (of_another_kind, b"", b"nonsense"):
         with pytest.raises(MtcdError, match="key.pem is not a private key of a federation"):
             load_key(content, "key.pem")
+
+
+@pytest.mark.parametrize(("holder", "seer"), [("z", "a"), ("a", "z")])
+def test_who_holds_labels_and_who_sees_predictions_are_members(
+    holder: str, seer: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A party without a link to them has them in no other list."""
+    config = SimpleNamespace(
+        labels=SimpleNamespace(held_by=holder), name="a", parties=["a", "b"], seen_by=seer
+    )
+    monkeypatch.setattr(bundle_module, "read_party_file", lambda folder, schema: config)
+    with pytest.raises(MtcdError, match="'z' is not a party of the federation"):
+        bundle_module.read_bundle_without_code(tmp_path)
+
+
+@pytest.mark.parametrize("protocol", [None, 0, PROTOCOL - 1, PROTOCOL + 1, str(PROTOCOL)])
+def test_a_party_file_of_another_protocol_is_refused_before_its_other_keys(
+    protocol: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "party.yaml").write_text(yaml.safe_dump({"protocol": protocol, "strange": 1}))
+    newer = isinstance(protocol, int) and protocol > PROTOCOL
+    todo = "upgrade mtcd here" if newer else "who has an older version, for a new bundle"
+    with pytest.raises(MtcdError, match=f"is for protocol {protocol!r}, but .*{todo}"):
+        read_party_file(tmp_path, Membership)
+
+
+def test_a_bundle_is_a_folder(tmp_path: Path) -> None:
+    for path in (tmp_path / "none", tmp_path / "file"):
+        if path.name == "file":
+            path.write_text("")
+        with pytest.raises(MtcdError, match=f"There is no folder {path}: give the folder"):
+            read_party_file(path, Membership)

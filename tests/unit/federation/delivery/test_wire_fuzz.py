@@ -22,6 +22,7 @@ TRAININGS = (
     "optimal",
     "gains",
     "stcd conjugate",
+    "stcd twin",
     "svfl",
     "dcpa",
     "tree-cg",

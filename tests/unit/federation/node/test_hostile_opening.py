@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from hubs import Hub, linear
-from mtcd.core.errors import DataError
+from mtcd.core.errors import DataError, WireError
+from mtcd.federation.alignment import HashedAsker
+from mtcd.federation.node.aligning import AlignmentFollower, AlignmentLeader
+from mtcd.federation.node.chunks import wrap
 from mtcd.federation.node.opening import (
     LATEST_SECONDS,
     LONGEST_BYTES,
@@ -21,6 +24,7 @@ from mtcd.federation.node.opening import (
 )
 from mtcd.federation.node.refusal import UnableError
 from mtcd.federation.node.rpc import RpcClient
+from mtcd.federation.psi_process import AlignmentProgress
 from own_parts import model_section
 from problems import MODELS, make_data
 
@@ -159,3 +163,110 @@ def test_an_answer_may_be_so_long_and_name_so_many_packages() -> None:
 def test_times_are_told_in_words() -> None:
     told = {119: "119 s", 120: "2 min", 7199: "120 min", 7200: "2.0 h"}
     assert {seconds: _duration(seconds) for seconds in told} == told
+
+
+class Told:
+    """A request of a leader."""
+
+    def __init__(self, sender: str, body: bytes) -> None:
+        self.sender, self.body, self.direct = sender, body, True
+        self.happened: list[Any] = []
+
+    def answer(self, body: bytes = b"") -> None:
+        self.happened.append(body)
+
+    def drop(self) -> None:
+        self.happened.append("dropped")
+
+
+def follower(alignment: str, *, samples: int = 3) -> tuple[Any, list[Any]]:
+    """Who follows a in the alignment, and what its loop is given to compute."""
+    made: Any = object.__new__(AlignmentFollower)
+    work: list[Any] = []
+    made.rpc = SimpleNamespace(
+        loop=SimpleNamespace(work=lambda *job: work.append(job)),
+        refuse=lambda request, kind, error: request.happened.append((kind, str(error))),
+    )
+    config = SimpleNamespace(alignment=alignment)
+    made.bundle = SimpleNamespace(alignment_secret=lambda: bytes(32), config=config)
+    made.leader, made.agreement, made._answering = "a", "digest", False
+    made.part = SimpleNamespace(ids=["x", "y", "z"][:samples], samples=samples)
+    made.log = SimpleNamespace(say=lambda *said: None)
+    made.progress = AlignmentProgress()
+    return made, work
+
+
+def leads(*parts: bytes, sender: str = "a", agreement: str = "digest") -> Told:
+    return Told(sender, wrap({"agreement": agreement}, *parts))
+
+
+def test_a_follower_answers_its_leader_about_the_agreed_settings_alone() -> None:
+    made, _ = follower("given order")
+    for request, why in (
+        (leads(b"", sender="b"), "sender is not the leader"),
+        (leads(b"", agreement="other"), "agreement is another one"),
+        (leads(), "sizes are not those of its parts"),
+    ):
+        with pytest.raises(WireError, match=why):
+            made._align(request)
+        assert request.happened == []
+    request = leads(b"")
+    made._align(request)
+    assert request.happened == [b"3"]
+
+
+@pytest.mark.parametrize(
+    ("alignment", "announcement", "rows"),
+    [
+        ("given order", b"", [0, 1, 2]),
+        ("hashed", b'["x", "z"]', [0, 2]),
+        ("given order", b'["x"]', None),
+        ("hashed", b"", None),
+    ],
+)
+def test_rows_are_announced_by_ids_unless_the_order_is_given(
+    alignment: str, announcement: bytes, rows: list[int] | None
+) -> None:
+    made, _ = follower(alignment)
+    if rows is not None:
+        assert list(made.rows(announcement)) == rows
+        return
+    with pytest.raises(WireError, match="does not fit the alignment of this federation"):
+        made.rows(announcement)
+
+
+def test_a_follower_computes_one_answer_at_a_time() -> None:
+    made, work = follower("hashed")
+    asking = HashedAsker(["x", "q"], bytes(32))
+    first, second = leads(asking.request()), leads(asking.request())
+    made._align(first)
+    made._align(second)
+    assert second.happened == ["dropped"]
+    ((respond, answered, _),) = work
+    answered(respond())
+    assert asking.shared(first.happened[0]) == {"x"}
+    made._align(leads(asking.request()))
+    assert len(work) == 2
+    work[1][2](DataError("is not sorted"))
+    made._align(leads(asking.request()))
+    assert len(work) == 3, "after an error, too"
+
+
+def test_a_request_that_cannot_be_computed_is_refused() -> None:
+    made, work = follower("hashed")
+    request = leads(b"")
+    made._align(request)
+    work[0][2](DataError("is not sorted"))
+    assert request.happened == [("align", "is not sorted")]
+
+
+def test_in_the_given_order_all_must_have_as_many_samples() -> None:
+    leader: Any = object.__new__(AlignmentLeader)
+    leader.part, leader.me, told = SimpleNamespace(samples=3), "a", []
+    leader._same_number({"b": b"3", "c": b"3"}, told.append)
+    assert told == [b""]
+    for answer in (b"4", b"3.0", b" 3", b"x" * 100):
+        with pytest.raises(DataError, match="c has .* samples, but a has 3") as error:
+            leader._same_number({"b": b"3", "c": answer}, told.append)
+        assert len(str(error.value)) < 200
+    assert told == [b""]

@@ -267,3 +267,9 @@ def test_terms_of_truncated_histories_are_dropped() -> None:
     assert live_terms({1: 9, 3: 7, 2: 4}) == live_terms({3: 7, 2: 4, 1: 9}) == {3: 7, 2: 4}
     assert live_terms({1: 4, 2: 4}) == {2: 4}
     assert live_terms({1: 1, 2: 2, 3: 3}) == {1: 1, 2: 2, 3: 3}
+
+
+def test_groups_are_asked_for_in_the_order_of_their_clients() -> None:
+    """A set of small numbers gives 8 before 1."""
+    search = Search(hop=3, to=2, near=frozenset({8, 1}), witnesses=frozenset({5}))
+    assert search.missing([()] * 9) == [frozenset({1}), frozenset({8}), frozenset({5})]

@@ -21,7 +21,7 @@ from mtcd.methods.optimal_sync.reference import weights_of_optimal_sync
 from mtcd.methods.svfl.reference import svfl as plain_svfl
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.methods.tours import reference as reference_tours
-from mtcd.methods.tours.acceleration import ACCELERATIONS
+from mtcd.methods.tours.acceleration import ACCELERATIONS, Acceleration
 from mtcd.network.changes import absences, with_changes
 from mtcd.network.topology import Change, Network
 from mtcd.network.walks import WALKS
@@ -144,7 +144,7 @@ def some_kind(case: Case, data: st.DataObject) -> str:
             [
                 kind
                 for kind, made in ACCELERATIONS.usable().items()
-                if not (made.smooth_only and case.model.l1)
+                if issubclass(made, Acceleration) and not (made.smooth_only and case.model.l1)
             ]
         )
     )

@@ -20,14 +20,16 @@ from mtcd.core.errors import ConfigError
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.methods.planned import PlanSetting, planned
 from mtcd.methods.svfl.svfl import SVFL
-from mtcd.methods.tours.acceleration import ACCELERATIONS
+from mtcd.methods.tours.acceleration import ACCELERATIONS, Acceleration
 from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.models.glm.model import Glm
 from mtcd.network.changes import with_changes
 from mtcd.privacy.masked.masked import with_masks
 from problems import MODELS, Case, cases, make_data
 
-KINDS = sorted(ACCELERATIONS)
+KINDS = sorted(
+    name for name, made in ACCELERATIONS.usable().items() if issubclass(made, Acceleration)
+)
 SIZES = [2, 3, 1, 2]
 RIDGE = Glm("ridge", alpha=0.7)
 

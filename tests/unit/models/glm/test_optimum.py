@@ -296,6 +296,14 @@ def test_a_perfect_fit_has_no_relative_gap(loss: Loss) -> None:
         solve(X, y, loss, Penalty())
 
 
+@pytest.mark.parametrize("penalty", [Penalty(), Penalty(l1=0.5), Penalty(l2=0.5)])
+def test_labels_that_are_all_0_are_fitted_perfectly_from_the_start(penalty: Penalty) -> None:
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    for loss in (Squared(), Huber()):
+        with pytest.raises(ConfigError, match="Add an l2 or l1 penalty"):
+            solve(X, np.zeros(20), loss, penalty)
+
+
 def test_partly_separable_classes_have_no_optimum() -> None:
     """The first column is unpenalised and separates some of the samples: its best value is
     infinite."""
@@ -406,3 +414,20 @@ def test_huber_with_an_intercept_and_large_features() -> None:
     w, b = cp.Variable(12), cp.Variable()
     f = cp.sum(cp.huber((X / 1000) @ w + b - y, 1.0)) / 2 + cp.sum_squares(w / 1000) / 2
     assert found == pytest.approx(cp.Problem(cp.Minimize(f)).solve(), rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 52])
+def test_a_search_that_crosses_many_kinks_ends_at_the_minimum(seed: int) -> None:
+    """Of 1/2 (u-w)^T H (u-w) + g^T (u-w) + l1 |u|_1, on columns of very different sizes."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(2, 9))
+    A = rng.standard_normal((d + 1, d)) * np.exp(1.5 * rng.standard_normal(d))
+    H = A.T @ A + 1e-3 * np.eye(d)
+    g = 5 * rng.standard_normal(d)
+    l1 = np.full(d, rng.uniform(0.1, 3.0))
+    w = 5 * rng.standard_normal(d)
+    u = solver_steps._quadratic_lasso(H, g, l1, w)
+    slope = H @ (u - w) + g
+    moved = u != 0
+    np.testing.assert_allclose(slope[moved], -l1[moved] * np.sign(u[moved]), atol=1e-6)
+    assert (np.abs(slope[~moved]) <= l1[~moved] + 1e-9).all()

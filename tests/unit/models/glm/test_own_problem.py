@@ -4,6 +4,7 @@ bit."""
 import json
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtcd.core.errors import DataError, MtcdError, WireError
+from mtcd.core.errors import ConfigError, DataError, MtcdError, WireError
 from mtcd.data.standardise import standardise
 from mtcd.data.vertical import VerticalData
 from mtcd.engines.local import LocalEngine
@@ -21,8 +22,10 @@ from mtcd.methods.dcpa.dcpa import DCPA
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
+from mtcd.models.glm.config import GlmSection
 from mtcd.models.glm.model import Glm
-from mtcd.models.glm.party.problem import own_part, server_problem
+from mtcd.models.glm.party.kind import LINEAR
+from mtcd.models.glm.party.problem import glm_of, own_part, server_problem
 from mtcd.network.topology import Network, make_network
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Parties
@@ -196,3 +199,35 @@ def test_damaged_labels_are_refused_or_are_labels(kind: int, data: st.DataObject
 def test_labels_that_cannot_be_sent_are_refused_by_the_holder() -> None:
     with pytest.raises(DataError, match="1000"):
         labels_to_bytes(np.array(["a", "b" * 1001]))
+
+
+def test_what_a_bundle_and_a_table_say_is_in_the_part_of_a_party() -> None:
+    config = bundles(("a", "b"), model={"kind": "logistic", "l2": 0.1}, labels__positive="yes")["b"]
+    assert glm_of(config).positive == "yes"
+    labels, weights = np.array(["no", "yes", "no"]), np.array([1.0, 2.0, 0.5])
+    values = np.arange(6.0).reshape(3, 2)
+    table = PartyTable(Path("b.csv"), None, ("x", "y"), values, notes=("A note.",))
+    part = own_part(config, table, [2, 0, 1], labels, weights=weights)
+    assert (part.number, part.data.notes, part.preparation) == (1, ("A note.",), None)
+    np.testing.assert_array_equal(part.problem.blocks[1], values[[2, 0, 1]])
+    np.testing.assert_array_equal(part.data.weights, weights)
+    np.testing.assert_array_equal(part.problem.loss.sample_weights, weights)
+    server = server_problem(config, 3, 1, labels, weights)
+    np.testing.assert_array_equal(server.loss.sample_weights, weights)
+    np.testing.assert_array_equal(server.labels, part.problem.labels)
+    assert server.labels.tolist() == [0.0, 1.0, 0.0]
+
+
+def test_a_positive_class_of_numbers_is_refused_when_bundles_are_made() -> None:
+    for positive, kind in (("yes", "logistic"), (None, "ridge")):
+        rehearsed(kind, positive)
+    with pytest.raises(ConfigError, match="positive"):
+        rehearsed("ridge", "yes")
+
+
+def rehearsed(kind: str, positive: str | None) -> None:
+    network = make_network("complete", ["a", "b"])
+    labels = SimpleNamespace(positive=positive)
+    federation: Any = SimpleNamespace(model=GlmSection(kind=kind), labels=labels, seed=0)
+    method = MTCD(stepsize=0.1, tokens=1, hops=2)
+    LINEAR.rehearse(federation, method, method, network)

@@ -10,7 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import mtcd
-from mtcd.core.errors import ConfigError
+from boosting import trained as trained_trees
+from mtcd.core.errors import ConfigError, NoSuchPartError
 from mtcd.data.standardise import Scaling
 from mtcd.models.glm import client as client_module
 from mtcd.models.glm.client import ANY, MOST_STEPS
@@ -302,3 +303,10 @@ def test_only_steps_in_closed_form_may_be_very_many() -> None:
     assert logistic.most_steps(False) == MOST_STEPS
     lasso = mtcd.Glm("linear", l1=0.7).problem(data).client(0)
     assert lasso.most_steps(True) == MOST_STEPS
+
+
+def test_a_run_of_trees_is_no_start() -> None:
+    data = mtcd.split(SURVEYED, SURVEYED_LABELS, {"a": range(4)})
+    run = trained_trees(data, mtcd.Trees(min_samples=2), 2)
+    with pytest.raises(NoSuchPartError, match="trees or other models, without parameters"):
+        mtcd.train(data, mtcd.Glm("ridge"), stop=mtcd.Stop(iterations=2), start=run)

@@ -38,6 +38,7 @@ METHODS = {
     "dcpa": mtcd.DCPA(),
     "tree-cg": mtcd.TreeCG(),
     "conjugate": mtcd.STCD(walk="tour", acceleration="conjugate"),
+    "twin": mtcd.STCD(walk="tour", acceleration="twin"),
 }
 
 

@@ -3,6 +3,7 @@ one process."""
 
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,22 +15,31 @@ from hypothesis import strategies as st
 from safetensors.torch import save
 
 from mtcd.config.schema import ComputeSection
-from mtcd.core.errors import DataError, MtcdError, WireError
+from mtcd.core.errors import ConfigError, DataError, MtcdError, WireError
 from mtcd.core.files import WEIGHTS
 from mtcd.data.prepare import read_recipe
 from mtcd.data.prepare.preparation import fit_columns
 from mtcd.engines.local import LocalEngine
 from mtcd.federation.credentials.private_files import write_files
+from mtcd.federation.participant.held_out import Drawn
+from mtcd.federation.participant.labels import labels_to_bytes
 from mtcd.federation.participant.table import PartyTable
 from mtcd.models.splitnet.own import OwnProblem
+from mtcd.models.splitnet.party import participant as participants
 from mtcd.models.splitnet.party.block import (
     NetworkBlock,
     fusion_from_bytes,
     fusion_to_bytes,
     read_network_block,
 )
-from mtcd.models.splitnet.party.networks import WIDEST, network_for, own_network, server_network
-from mtcd.models.splitnet.party.participant import _check_widths, _width
+from mtcd.models.splitnet.party.networks import (
+    WIDEST,
+    fusion_code,
+    network_for,
+    own_network,
+    server_network,
+)
+from mtcd.models.splitnet.party.participant import SplitParticipant, _check_widths, _width
 from mtcd.models.splitnet.training import assemble
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER
@@ -257,3 +267,45 @@ def test_no_fusion_module_is_made_for_a_width_that_cannot_be(
 
     with pytest.raises(MtcdError, match="not one for every party"):
         server_network(config, clinics.code, labels, widths)
+
+
+def participant(clinics: Clinics, **more: Any) -> Any:
+    """What the participant of the first clinic needs for one of its steps."""
+    bundle = SimpleNamespace(code=clinics.code)
+    return SimpleNamespace(config=clinics.bundle(0), bundle=bundle, **more)
+
+
+def test_the_fusion_module_of_all_parties_is_one_file(tmp_path: Path) -> None:
+    own = participant(Clinics(tmp_path, "clusters"))
+    sha256 = fusion_code(own.config, own.bundle.code)
+    assert sha256 is not None
+    SplitParticipant._check_fusion_code(own, sha256)
+    for digest in ("", "0" * 63, "-" * 64, 7, [sha256]):
+        with pytest.raises(WireError, match="is no checksum"):
+            SplitParticipant._check_fusion_code(own, digest)
+    for digest, there in (("0" * 64, "0" * 64), (None, "another one")):
+        with pytest.raises(ConfigError, match=f"sha256 {sha256} at a, but {there} at b"):
+            SplitParticipant._check_fusion_code(own, digest)
+
+
+def test_held_out_outputs_that_cannot_be_added_up_are_refused_before_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of training samples at the start and at the end, and those held out at the end."""
+    clinics = Clinics(tmp_path, "clusters")
+    values = clinics.data.features["a"].astype(float)
+    columns = tuple(f"x{j}" for j in range(values.shape[1]))
+    table = PartyTable(Path("a.csv"), None, columns, values)
+    taken = Drawn([*range(10)], [10, 11, 12])
+    known: list[Any] = []
+    own = participant(clinics, table=table, drawn=lambda agreed: taken)
+    own._held_out_labels = lambda drawn: np.empty(0)
+    monkeypatch.setattr(participants, "check_fits", lambda *given: known.append(given))
+    agreed = SimpleNamespace(labels=labels_to_bytes(clinics.data.labels[:10]))
+    SplitParticipant._make_networks(own, agreed, 10, clinics.widths)
+    assert known == [((2 * 10 + 3) * own.problem.outputs, own.config)]
+    with pytest.raises(WireError, match="not those that the parties have told"):
+        SplitParticipant._make_networks(own, agreed, 10, [5, *clinics.widths[1:]])
+    weighted = SimpleNamespace(labels=labels_to_bytes(clinics.data.labels[:10], np.ones(10)))
+    with pytest.raises(WireError, match="come with weights"):
+        SplitParticipant._make_networks(own, weighted, 10, clinics.widths)

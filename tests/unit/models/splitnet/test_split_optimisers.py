@@ -16,7 +16,13 @@ from mtcd.federation.node.watch import Watch
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.models.splitnet.modules import Trainable
-from mtcd.models.splitnet.optimiser import capturable, named_optimiser
+from mtcd.models.splitnet.optimiser import (
+    capturable,
+    describe_optimiser,
+    load_optimiser_tensors,
+    named_optimiser,
+    optimiser_tensors,
+)
 from mtcd.models.splitnet.setup import opening_cost, split_parties, split_sizes
 from split_problems import MOMENTUM, case, same_weights
 
@@ -312,3 +318,51 @@ def test_with_the_full_batch_only_those_who_were_visited_upload_again() -> None:
 def test_an_optimiser_by_a_wrong_name(kind: str, meant: str) -> None:
     with pytest.raises(ConfigError, match=f"torch.optim has no '{kind}'; .*{meant}"):
         named_optimiser(kind)
+
+
+def stepped(kind: str = "Adam", times: int = 1) -> tuple[torch.optim.Optimizer, list[Any]]:
+    """An optimiser with its parameters, after so many steps."""
+    parameters = [nn.Parameter(torch.ones(2)), nn.Parameter(torch.ones(3))]
+    made = named_optimiser(kind)(parameters, lr=0.1)
+    for _ in range(times):
+        for parameter in parameters:
+            parameter.grad = torch.ones_like(parameter)
+        made.step()
+    return made, parameters
+
+
+def test_the_state_of_an_optimiser_has_one_order_and_its_description_too() -> None:
+    """Whatever the order in which PyTorch, or an optimiser of one's own, keeps them."""
+    one, parameters = stepped()
+    names = ["exp_avg", "exp_avg_sq", "step"]
+    expected = [f"optimiser.{i}.{name}" for i in range(2) for name in names]
+    assert list(optimiser_tensors(one, parameters)) == expected
+    for parameter in parameters:
+        one.state[parameter] = dict(reversed(one.state[parameter].items()))
+    assert list(optimiser_tensors(one, parameters)) == expected
+
+    other, _ = stepped()
+    other.defaults = dict(reversed(other.defaults.items()))
+    assert describe_optimiser(one) == describe_optimiser(other)
+    assert "lr=" not in describe_optimiser(one)
+
+
+@pytest.mark.parametrize("kind", ["Adam", "SGD", "RMSprop"])
+def test_what_an_optimiser_is_restored_from_stays_as_it_is(kind: str) -> None:
+    before, parameters = stepped(kind)
+    saved = {name: value.clone() for name, value in optimiser_tensors(before, parameters).items()}
+    kept = {name: value.clone() for name, value in saved.items()}
+    again, others = stepped(kind, times=0)
+    load_optimiser_tensors(again, others, saved)
+    for parameter in others:
+        parameter.grad = torch.ones_like(parameter)
+    again.step()
+    assert saved.keys() == kept.keys()
+    assert all(torch.equal(saved[name], kept[name]) for name in kept)
+
+
+def test_a_recordable_optimiser_is_made_of_parameters_that_are_given_once() -> None:
+    parameters = [nn.Parameter(torch.ones(2))]
+    made = capturable(MOMENTUM, torch.device("cpu"))(iter(parameters), 0.1)
+    assert made.param_groups[0]["params"] == parameters
+    assert made.param_groups[0]["momentum"] == 0.9

@@ -88,6 +88,19 @@ def test_new_samples_are_features_by_client_or_named_columns() -> None:
         trained().decision(frame)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [(None, "'bob'"), ({"ann": ("a",), "bob": ("b", "c"), "eve": tuple("def")}, "'c'")],
+)
+def test_new_samples_that_are_no_numbers_are_refused(value: float, columns: Any, said: str) -> None:
+    """A network makes NaN of them, and the first class of NaN."""
+    one, new = trained(columns=columns), features(3)
+    new["bob"][1, 1] = value
+    with pytest.raises(DataError, match=said):
+        one.predict(new)
+
+
 def test_columns_of_new_samples_are_prepared_as_in_training() -> None:
     frame = pl.DataFrame({"a": [1.0, 2.0, 4.0, 9.0], "b": ["x", "y", "x", "y"]})
     table = mtcd.split(
@@ -102,6 +115,20 @@ def test_columns_of_new_samples_are_prepared_as_in_training() -> None:
     expected = bare.decision(dict(given.features))
     for new in (given, frame, table):
         np.testing.assert_allclose(one.decision(new), expected, rtol=1e-5)
+
+
+def test_clients_that_share_a_module_are_written_with_a_copy_each(tmp_path: Path) -> None:
+    """The format of the file takes no tensor twice."""
+    shared = nn.Linear(2, 2)
+    shapes = {"ann": (2,), "bob": (2,)}
+    one = TrainedSplit(
+        {"ann": shared, "bob": shared}, nn.Linear(4, 2), "concat", (2, 2), ("no", "yes"), shapes
+    )
+    about = one.write(tmp_path)
+    model = mtcd.SplitModel({name: nn.Linear(2, 2) for name in shapes}, nn.Linear(4, 2))
+    again = read_trained(tmp_path, about, model)
+    new = {name: np.ones((3, 2), np.float32) for name in shapes}
+    assert (again.decision(new) == one.decision(new)).all()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from mtcd.core.errors import ConfigError, MtcdError, WireError
 from mtcd.models.glm.fit import LabelFit
 from mtcd.models.losses.squared import Squared
 from mtcd.models.trees.ensemble import Ensemble, Tree
-from mtcd.models.trees.families import margins as growing
+from mtcd.models.trees.families import trees as growing
 from mtcd.models.trees.families.family import FAMILIES, Family, Inputs
 from mtcd.models.trees.families.linear import LinearFamily
 from mtcd.models.trees.families.net import NetFamily

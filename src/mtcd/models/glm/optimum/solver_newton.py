@@ -55,6 +55,9 @@ def minimise_lasso(problem: ScaledProblem) -> tuple[Array, float]:
             # way on every machine.
             worst = np.argsort(-g[violators], kind="stable")[: max(100, np.count_nonzero(w))]
             rows = np.union1d(rows, violators[worst])
+    # Where no column is worth its price, no Newton step has looked at the value.
+    if len(rows) == 0:
+        check_not_negligible(problem, problem.zero_value, 0.0)
     return w, gap
 
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mtcd.core.arrays import Array, is_sparse
 from mtcd.core.errors import listing, warn_of_data
+from mtcd.core.mappings import attributes
 from mtcd.data.frames import as_frame
 from mtcd.data.prepare.values import as_column, texts
 from mtcd.estimators.base import SplitEstimator, checked_weights, frame_categories, value_errors
@@ -111,9 +112,7 @@ class TreesEstimator(SplitEstimator):
             "adaptive",
         )
         with value_errors():
-            return Trees(
-                loss, **{name: getattr(self, name) for name in ("delta", "quantile", *shape)}
-            )
+            return Trees(loss, **attributes(self, ("delta", "quantile", *shape)))
 
     def _default_method(self) -> Method:
         model = Trees()
@@ -177,7 +176,7 @@ def with_numbers(X: Any, categories: Mapping[str, tuple[str, ...]]) -> Any:
             continue  # scikit-learn tells which columns are missing
         values = _texts(X, name)
         numbers = values.replace_strict(
-            list(known), list(range(len(known))), default=None, return_dtype=pl.Float64
+            known, range(len(known)), default=None, return_dtype=pl.Float64
         )
         new = values.filter(values.is_not_null() & numbers.is_null())
         if len(new):
