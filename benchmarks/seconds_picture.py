@@ -97,7 +97,8 @@ def _short(value: float) -> str:
     >>> _short(0.123), _short(1234.0)
     ('0.12', '1,200')
     """
-    digits = 1 - math.floor(math.log10(value))
+    rounded = float(f"{value:.1e}")
+    digits = 1 - math.floor(math.log10(rounded))
     return f"{round(value, digits):,.{max(digits, 0)}f}"
 
 
