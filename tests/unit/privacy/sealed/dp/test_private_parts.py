@@ -21,11 +21,11 @@ from mtcd.privacy.sealed.dp.noise import gaussian_noise
 from mtcd.privacy.sealed.dp.plan import (
     PrivateBlock,
     PrivatePlan,
+    PrivateScales,
     PrivateSteering,
     clip_rows,
     clipping_length,
 )
-from mtcd.privacy.sealed.dp.scales import PrivateScales
 from mtcd.privacy.sealed.dp.settings import PrivateTours, by_party
 from mtcd.privacy.sealed.payloads import SealedEnd
 from mtcd.protocol.ledger.ledger import Ledger
