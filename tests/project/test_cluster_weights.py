@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from benchmarks import cluster_weights
 from benchmarks.cluster_weights import Case
 
