@@ -446,3 +446,10 @@ def test_a_network_of_a_kind_is_the_one_that_one_process_makes(
     network = network_of(check_keys(told, "here"))
     assert network.neighbours == make_network(section["kind"], names, **drawn).neighbours
     assert list(network.graph.edges) == sorted(network.graph.edges)
+
+
+@pytest.mark.parametrize(("server", "kind"), [("127.0.0.1:7000", "mtcd"), (None, "stcd")])
+def test_the_default_method_needs_a_server_where_there_is_one(
+    server: str | None, kind: str
+) -> None:
+    assert check_keys(changed(server=server, method=None), "here").method.kind == kind

@@ -63,8 +63,8 @@ def lazy_chain(network: Network) -> Chain:
     >>> chain.share.round(3).tolist()
     [0.286, 0.429, 0.286]
     """
-    may_go = adjacency(network) + scipy.sparse.eye_array(network.size)
-    P = scipy.sparse.csr_array(scipy.sparse.diags_array(1.0 / may_go.sum(axis=1)) @ may_go)
-    # Detailed balance, pi_k P_kj = pi_j P_jk, holds with pi_k proportional to 1 + degree_k.
     choices = 1.0 + np.array(list(map(len, network.neighbours)))
+    may_go = adjacency(network) + scipy.sparse.eye_array(network.size)
+    P = scipy.sparse.csr_array(scipy.sparse.diags_array(1.0 / choices) @ may_go)
+    # Detailed balance, pi_k P_kj = pi_j P_jk, holds with pi_k proportional to 1 + degree_k.
     return Chain(P, choices / choices.sum())

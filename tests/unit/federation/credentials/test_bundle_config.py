@@ -1,11 +1,15 @@
 """What the bundle of each member says, made from a federation file without certificates."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from federations import changed
-from mtcd.federation.credentials.bundle_schema import BundleConfig, bundle_config
+from mtcd.core.errors import MtcdError
+from mtcd.federation.credentials.bundle_schema import BundleConfig, as_yaml, bundle_config
+from mtcd.federation.credentials.credentials import read_party_file
+from mtcd.federation.credentials.membership import Membership
 from mtcd.federation.file import check_keys, network_of
 
 CERTIFICATES = {"a": "a", "b": "b~2", "c": None, "server": "server", "operator": "operator~3"}
@@ -65,3 +69,14 @@ def test_all_have_the_same_links_in_order() -> None:
         config = config_of(name, network=links)
         assert [tuple(link) for link in config.links] == [("a", "b"), ("b", "c")]
         assert list(config.parties) == ["a", "b", "c"]
+
+
+def test_who_needs_the_members_alone_reads_no_settings_of_the_training(tmp_path: Path) -> None:
+    """Its version of mtcd may not know the method of the run."""
+    file = tmp_path / "party.yaml"
+    file.write_bytes(as_yaml(config_of("a")))
+    assert read_party_file(tmp_path, BundleConfig).method.kind == "mtcd"
+    file.write_bytes(as_yaml(config_of("a")) + b"strange: 1\n")
+    assert read_party_file(tmp_path, Membership, partial=True).name == "a"
+    with pytest.raises(MtcdError, match="strange"):
+        read_party_file(tmp_path, BundleConfig)

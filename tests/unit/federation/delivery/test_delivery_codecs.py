@@ -331,3 +331,10 @@ def test_terms_travel_in_order_however_they_were_learned() -> None:
     frame = encode_envelope(learned, RUN)
     assert frame == encode_envelope(in_order, RUN)
     assert decode_envelope(frame, expected("stcd")).terms == TERMS
+
+
+def test_clients_to_avoid_travel_in_order() -> None:
+    """A set of small numbers gives 8 before 1."""
+    avoiding = envelope(Cancelled(0))._replace(terms={}, avoid=frozenset({8, 1}))
+    words = np.frombuffer(encode_envelope(avoiding, RUN), np.int64)
+    assert words[-2:].tolist() == [1, 8]

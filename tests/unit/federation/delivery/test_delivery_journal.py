@@ -13,7 +13,7 @@ import pytest
 from mtcd.core.errors import MtcdError
 from mtcd.core.version import JOURNAL_FORMAT
 from mtcd.federation.delivery import journal as journals
-from mtcd.federation.delivery.journal import CHECK, FIELDS, HEADER, MAGIC, FileJournal
+from mtcd.federation.delivery.journal import CHECK, FIELDS, HEADER, MAGIC, Durations, FileJournal
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.wait import Wait
 from mtcd.methods.mtcd.mtcd import MTCD
@@ -37,7 +37,7 @@ def test_files_keep_the_last_commit(tmp_path: Path, sync: bool) -> None:
     again.commit({"a": 6})  # without looking first
     assert FileJournal(tmp_path / "journal").last() == {"a": 6}
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["journal.0", "journal.1"]
-    assert all(path.stat().st_mode & 0o077 == 0 for path in tmp_path.iterdir())
+    assert all(path.stat().st_mode & 0o777 == 0o600 for path in tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("at", [9, FIELDS.size - 1, HEADER - 1, HEADER + 1, -1])
@@ -269,3 +269,11 @@ def test_a_process_killed_between_two_writes_leaves_the_commit_before(
             journal.commit(["third", np.arange(3000.0)])
     name, numbers = FileJournal(tmp_path / "journal").last()
     assert (name, len(numbers)) == ("second", 2000)
+
+
+def test_each_commit_is_timed_for_whoever_asks(tmp_path: Path) -> None:
+    durations = Durations()
+    for name in ("one", "another"):
+        FileJournal(tmp_path / name, durations=durations).commit({"a": 1})
+    assert sum(durations.counts) == 2
+    assert durations.seconds > 0

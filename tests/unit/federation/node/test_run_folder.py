@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mtcd.core.errors import ConfigError
-from mtcd.federation.node.folder import FINAL_CHECK, VERSIONS, WRITTEN_BY, RunFolder
+from mtcd.federation.node.folder import FINAL_CHECK, LOCK, VERSIONS, WRITTEN_BY, RunFolder
 from mtcd.federation.node.opening import Agreed
 
 
@@ -86,3 +86,10 @@ def test_what_is_kept_of_a_run_is_for_its_owner_only(run: Path) -> None:
     assert {path.name: stat.S_IMODE(path.stat().st_mode) & 0o077 for path in written} == (
         dict.fromkeys([path.name for path in written], 0)
     )
+
+
+def test_a_folder_and_its_lock_are_made_for_their_owner(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "new" / "run")
+    folder.close()
+    assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
+    assert stat.S_IMODE((folder.path / LOCK).stat().st_mode) == 0o600

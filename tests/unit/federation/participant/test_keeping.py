@@ -4,6 +4,7 @@ import json
 import math
 import stat
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -98,3 +99,10 @@ def test_a_summary_warns_of_what_is_not_known_unless_the_run_diverged() -> None:
     assert summary(unjudged="").message.endswith("2 syncs.")
     assert "Not known" not in summary().diverged().message
     assert summary().diverged().metrics == {}
+
+
+def test_a_summary_consists_of_plain_values() -> None:
+    plain = summary(metrics=MappingProxyType({"train_auc": 0.75})).to_dict()
+    assert plain["notes"] == ["one", "two"]
+    assert type(plain["metrics"]) is dict
+    assert json.loads(json.dumps(plain)) == plain

@@ -1,12 +1,19 @@
 """The settings that the label holder sends, as a participant checks them."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from mtcd.core.errors import WireError
-from mtcd.federation.participant.node_table import ParticipantTable
+from mtcd.federation.participant.keeping import keep_metrics
+from mtcd.federation.participant.node_table import ParticipantTable, summary_of
+from mtcd.methods.mtcd.mtcd import STCD
+from mtcd.protocol.codec.envelopes import End
+from mtcd.protocol.ledger.costs import Costs
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.training.rules import DIVERGED
 
 SOUND: dict[str, Any] = {"samples": 7, "stepsize": 0.5, "notes": ["one"], "own": 1}
 MOST = 2**20 // 8
@@ -41,3 +48,25 @@ def test_sound_settings_are_returned_as_they_came(samples: int) -> None:
 def test_settings_that_make_no_sense_are_refused(changes: dict[str, Any], why: str) -> None:
     with pytest.raises(WireError, match=why):
         checked(**changes)
+
+
+@pytest.mark.parametrize(("final", "objective"), [(True, 0.25), (False, None)])
+def test_a_summary_has_what_was_measured_at_the_end(
+    final: bool, objective: float | None, tmp_path: Path
+) -> None:
+    keep_metrics(tmp_path, {"train_auc": 0.75})
+    end = End("iterations", 2, 7)
+    reliable: Any = SimpleNamespace(ended=end, ledger=Ledger())
+    watch: Any = SimpleNamespace(
+        facts=lambda: {"objective": 0.25}, final=final, seconds=lambda: 1.5
+    )
+    config: Any = SimpleNamespace(federation="clinics", name="a")
+    given = (tmp_path, config, STCD(stepsize=0.5), Costs(), reliable, watch, ["note"])
+    found = summary_of(*given, "Not known.")
+    assert (found.status, found.iterations, found.syncs) == ("iterations", 7, 2)
+    assert (found.seconds, found.objective) == (1.5, objective)
+    assert (found.notes, found.unjudged) == (("note",), "Not known.")
+    assert (found.stepsize, found.metrics) == (0.5, {"train_auc": 0.75})
+    assert found.ledger is reliable.ledger
+    reliable.ended = End(DIVERGED, 2, 7)
+    assert summary_of(*given, "").metrics == {}
