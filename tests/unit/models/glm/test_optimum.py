@@ -466,3 +466,21 @@ def test_steps_of_large_lasso_problems_find_the_support_and_say_that_they_are_ex
     assert 3 <= moved.sum() < 12
     np.testing.assert_allclose(slope[moved], -problem.l1[moved] * np.sign(w[moved]), atol=1e-5)
     assert (np.abs(slope[~moved]) <= problem.l1[~moved]).all()
+
+
+@pytest.mark.parametrize(("start", "exact"), [(4.5, True), (-0.5, False)])
+def test_only_entries_with_a_kink_stop_at_0(
+    start: float, exact: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second entry has no l1: it may change its sign. The minimum is at (4, 1)."""
+    penalty = Penalty(l1=1.0, free=1)
+    problem = ScaledProblem.of([np.eye(2)], np.array([5.0, 1.0]), Squared(), [penalty])
+    ahead = np.array([start, -0.5])
+    monkeypatch.setattr(solver_steps, "_proximal_steps", lambda *_: ahead)
+    w = np.zeros(2)
+    gradient = problem.gradient(w, problem.forward(w))
+    step, found = solver_steps.newton_step(
+        problem, w, problem.forward(w), gradient, 0.0, 1e-6, direct=0
+    )
+    assert found == exact
+    np.testing.assert_allclose(w + step, [4.0 if exact else 0.0, 1.0], atol=1e-6)
