@@ -15,7 +15,7 @@ from mtcd.cli.show import data_warnings, measured
 from mtcd.config.read import read_config
 from mtcd.config.runs import CONFIG, load_run
 from mtcd.config.schema import TableData
-from mtcd.core.errors import ConfigError, DataError, did_you_mean
+from mtcd.core.errors import ConfigError, DataError, check_known
 from mtcd.core.files import MARKER, write_whole
 from mtcd.core.terminal.screen import screen, show_notes
 from mtcd.core.terminal.table import ScreenTable
@@ -115,10 +115,8 @@ class OnTable:
             raise ConfigError(
                 "Which column holds the labels? The run's config names none: give --label COLUMN."
             )
-        if label not in table.columns:
-            raise DataError(
-                f"{table.path} has no label column {label!r}: {did_you_mean(label, table.columns)}"
-            )
+        problem = f"{table.path} has no label column {label!r}:"
+        check_known(label, table.columns, problem, DataError)
         return label
 
 

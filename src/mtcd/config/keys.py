@@ -13,7 +13,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, create_model
 
 from mtcd.config.section import Number, Whole
-from mtcd.core.errors import ConfigError, did_you_mean
+from mtcd.core.errors import ConfigError, check_known
+from mtcd.core.mappings import attributes
 from mtcd.methods.method import METHODS, Method
 from mtcd.methods.mtcd.features import ACCELERATIONS
 
@@ -47,10 +48,7 @@ def instance(where: str, kind: str, made: Callable[..., Any], given: Mapping[str
     """
     parameters = inspect.signature(made).parameters
     for name in given:
-        if name not in parameters:
-            raise ConfigError(
-                f"{where}: {kind} has no key {name!r}; {did_you_mean(name, parameters)}"
-            )
+        check_known(name, parameters, f"{where}: {kind} has no key {name!r};")
     maker: Any = made
     if isinstance(made, type):
         maker = vars(made)["__init__"]
@@ -69,7 +67,7 @@ def instance(where: str, kind: str, made: Callable[..., Any], given: Mapping[str
             f"{where}.{'.'.join(map(str, first['loc'][:1]))}: {first['msg']}."
         ) from None
     # only what was given: defaults of a factory are made by the class itself
-    return made(**{name: getattr(settings, name) for name in given})
+    return made(**attributes(settings, given))
 
 
 def keys_of(kind: str) -> set[str]:

@@ -13,6 +13,7 @@ from mtcd.config.explain import explain
 from mtcd.config.schema import Config, FileData, OwnTable
 from mtcd.config.yaml_file import parse_value, read_yaml
 from mtcd.core.errors import ConfigError
+from mtcd.core.mappings import without_none
 from mtcd.core.own_code import look_in
 
 
@@ -52,7 +53,7 @@ def check_config(content: dict[str, Any], where: str = "the config") -> Config:
     """A Config from plain values; one error that names every wrong key. Empty sections count as
     left out."""
     # 'stop:' without anything below it, as people leave it
-    given = {key: value for key, value in content.items() if value is not None}
+    given = without_none(content)
     if not isinstance(given.get("data", {}), dict):
         kinds = "table, label and clients, or synthetic and its sizes, or dataset and clients"
         raise ConfigError(f"{where}: data must hold keys: {kinds}.")

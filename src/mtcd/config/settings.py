@@ -11,6 +11,7 @@ from mtcd.config.schema import (
     ScheduleSection,
 )
 from mtcd.core.errors import ConfigError
+from mtcd.core.mappings import attributes
 from mtcd.methods.method import METHODS, Method
 from mtcd.methods.mtcd.stepsizes import Schedule
 from mtcd.methods.privacy_modes import with_privacy
@@ -61,7 +62,7 @@ def _method(section: MethodSection) -> tuple[Method, tuple[str, ...]]:
 def settings_of(section: MethodSection) -> dict[str, Any]:
     """The keys that the method reads. Clients go as text: whether 1 is a name or a number, their
     names decide."""
-    settings = {name: getattr(section, name) for name in keys_of(section.kind)}
+    settings = attributes(section, keys_of(section.kind))
     if isinstance(settings.get("schedule"), ScheduleSection):
         settings["schedule"] = Schedule(**settings["schedule"].model_dump())
     for name in ("fusion_client", "start"):

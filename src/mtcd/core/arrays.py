@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mtcd.core.errors import DataError
 
@@ -25,6 +25,17 @@ def is_sparse(matrix: Any) -> bool:
     """
     loaded = sys.modules.get("scipy.sparse")
     return loaded is not None and bool(loaded.issparse(matrix))
+
+
+def dense(matrix: Any) -> NDArray[Any]:
+    """The matrix as an array, whether it is sparse or not.
+
+    >>> dense([[1.0, 0.0]])
+    array([[1., 0.]])
+    """
+    if is_sparse(matrix):
+        matrix = matrix.toarray()
+    return np.asarray(matrix)
 
 
 def is_tensor(values: Any) -> bool:
@@ -50,3 +61,12 @@ def plain(values: Any) -> Any:
     if values.is_floating_point() and values.itemsize < 4:
         values = values.double()  # numpy has no bfloat16
     return values.numpy()
+
+
+def all_finite(*arrays: ArrayLike) -> bool:
+    """Whether all numbers of all arrays are finite.
+
+    >>> all_finite([1.0, 2.0], [np.inf])
+    False
+    """
+    return all(np.isfinite(one).all() for one in arrays)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 
 class MtcdError(Exception):
@@ -118,6 +119,65 @@ class WireError(MtcdError):
 
 class JournalError(MtcdError):
     """A party cannot write or read its journal: it must stop."""
+
+
+def system_reason(error: OSError) -> str:
+    """What the operating system says of an error, without its number and the path.
+
+    >>> system_reason(FileNotFoundError(2, "No such file or directory", "runs/demo"))
+    'No such file or directory'
+    """
+    return error.strerror or str(error)
+
+
+@contextmanager
+def raised_as(problem: str, error: type[MtcdError] = MtcdError) -> Iterator[None]:
+    """Within this context, an error of the operating system is raised as one of this library.
+
+    Parameters
+    ----------
+    problem
+        What cannot be done, up to the reason.
+    error
+        The class of the error.
+
+    Examples
+    --------
+    >>> with raised_as("no/such/file cannot be read"):
+    ...     open("no/such/file").close()
+    Traceback (most recent call last):
+    mtcd.core.errors.MtcdError: no/such/file cannot be read: No such file or directory.
+    """
+    try:
+        yield
+    except OSError as failed:
+        raise error(f"{problem}: {system_reason(failed)}.") from None
+
+
+def check_known(
+    word: object, known: Collection[str], problem: str, error: type[MtcdError] = ConfigError
+) -> None:
+    """Refuse a word that is not known, with a hint.
+
+    Parameters
+    ----------
+    word
+        What was given.
+    known
+        All that could have been given.
+    problem
+        The beginning of the error, up to the hint.
+    error
+        Its class.
+
+    Examples
+    --------
+    >>> check_known("tokns", ["tokens", "hops"], "method has no key 'tokns';")
+    Traceback (most recent call last):
+    mtcd.core.errors.ConfigError: method has no key 'tokns'; did you mean 'tokens'?
+    """
+    if word not in known:
+        raise error(f"{problem} {did_you_mean(str(word), known)}")
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "known") -> str:

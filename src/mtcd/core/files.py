@@ -15,7 +15,7 @@ from typing import Any
 from zipfile import is_zipfile
 
 from mtcd.core import features
-from mtcd.core.errors import ConfigError, MtcdError, listing
+from mtcd.core.errors import ConfigError, MtcdError, listing, raised_as, system_reason
 
 WRITING = ".mtcd-"
 """The prefix of what is being written; a killed process may leave it behind."""
@@ -194,7 +194,7 @@ def fresh_folder(target: Path, stays: Collection[str] = ()) -> Iterator[Path]:
                 (target / name).unlink(missing_ok=True)
     except OSError as error:
         raise MtcdError(
-            f"The run could not be written to {target}: {error.strerror or error}."
+            f"The run could not be written to {target}: {system_reason(error)}."
         ) from None
     finally:
         if writing is not None:
@@ -231,14 +231,12 @@ def read_zip(path: Path) -> io.BytesIO:
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """A path to write to; at the end, if all went well, that file replaces the one at ``path``."""
-    try:
+    with raised_as(f"{path} could not be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=WRITING) as folder:
             writing = Path(folder) / path.name
             yield writing
             os.replace(writing, path)
-    except OSError as error:
-        raise MtcdError(f"{path} could not be written: {error.strerror or error}.") from None
 
 
 def write_whole(path: Path, content: bytes | str) -> None:
@@ -258,7 +256,7 @@ def write_all(files: Mapping[Path, bytes]) -> None:
             write_whole(path, content)
         except OSError as error:
             raise MtcdError(
-                f"{path} cannot be written ({error.strerror or error}): choose another place."
+                f"{path} cannot be written ({system_reason(error)}): choose another place."
             ) from None
 
 

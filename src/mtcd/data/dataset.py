@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.core.arrays import Rows, is_sparse, plain
+from mtcd.core.arrays import Rows, dense, plain
 from mtcd.core.checks import check_whole
-from mtcd.core.errors import DataError, did_you_mean, listing
+from mtcd.core.errors import DataError, check_known, listing
 from mtcd.core.seeding import stream
 from mtcd.data.checks import check_labels
 from mtcd.data.draws import drawn_holdout
@@ -216,11 +216,8 @@ class VerticalDataset:
 
     def _check_transforms(self) -> None:
         for client, transform in (self.transforms or {}).items():
-            if client not in self.features:
-                raise DataError(
-                    f"A transform is given for client {client!r}: "
-                    f"{did_you_mean(client, self.features)}"
-                )
+            problem = f"A transform is given for client {client!r}:"
+            check_known(client, self.features, problem, DataError)
             if not callable(transform):
                 raise DataError(
                     f"The transform of client {client!r} cannot be called: give a function."
@@ -269,9 +266,7 @@ class HeldOutDataset(VerticalDataset):
 
 def in_single(block: Any) -> NDArray[np.float32]:
     """A block of a table, in single precision, row by row."""
-    if is_sparse(block):
-        block = block.toarray()
-    return np.ascontiguousarray(block, dtype=np.float32)
+    return np.ascontiguousarray(dense(block), dtype=np.float32)
 
 
 def _kind(values: Any) -> str:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from mtcd.core.arrays import Array, is_sparse, is_tensor, plain
 from mtcd.core.errors import DataError, did_you_mean, listing
+from mtcd.core.mappings import positions
 from mtcd.data.checks import is_missing
 
 if TYPE_CHECKING:
@@ -262,7 +263,7 @@ def check_has_columns(frame: AnyFrame, wanted: Sequence[str]) -> None:
 def client_features(frame: AnyFrame, columns: Mapping[str, Sequence[str]]) -> dict[str, Array]:
     """The columns of each client, found by name; other columns are ignored."""
     check_has_columns(frame, list(itertools.chain.from_iterable(columns.values())))
-    place = {name: j for j, name in enumerate(frame.names)}
+    place = positions(frame.names)
     features = {}
     for client, names in columns.items():
         features[client] = frame.matrix([place[name] for name in names])

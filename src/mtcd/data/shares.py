@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mtcd.core.errors import DataError, did_you_mean, listing
+from mtcd.core.mappings import positions
 
 Column = TypeVar("Column")
 
@@ -102,8 +103,8 @@ def _finder(names: Sequence[str], labels: Sequence[Any]) -> Callable[[str, Any],
     """
     # a table of pandas whose columns are named 0, 1, 2 in another order: then 0 is a name
     numbered = any(_is_whole(label) for label in labels)
-    places: dict[Any, int] = {name: j for j, name in enumerate(names)}
-    places |= {label: j for j, label in enumerate(labels)}
+    places: dict[Any, int] = positions(names)
+    places |= positions(labels)
 
     def find(client: str, column: Any) -> int:
         if _is_whole(column) and not numbered:

@@ -20,12 +20,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from mtcd.core.arrays import Array, is_sparse
 from mtcd.core.errors import DataError, did_you_mean
+from mtcd.core.mappings import positions
 from mtcd.core.own_code import imported
 from mtcd.data.checks import check_values
 from mtcd.data.labels import as_labels
 from mtcd.data.shares import even_shares
 from mtcd.data.svmlight import read_matrix
-from mtcd.data.table_files import no_such_file
+from mtcd.data.table_files import check_named, no_such_file
 from mtcd.data.vertical import Block, VerticalData
 
 
@@ -231,11 +232,7 @@ def parquet_blocks(
     try:
         # names of columns are in the file's footer: no values are read for them
         names = list(pl.read_parquet_schema(path))
-        for role, name in (("label", label), ("weight", weight)):
-            if name is not None and name not in names:
-                raise DataError(
-                    f"{path} has no {role} column {name!r}: {did_you_mean(name, names)}"
-                )
+        check_named(path, names, label=label, weight=weight)
         wanted = [name for name in (label, weight) if name is not None]
         here = pl.read_parquet(path, columns=wanted, glob=False)
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -244,7 +241,7 @@ def parquet_blocks(
     free = [name for name in names if name not in {label, weight, *ignore}]
     owned = _shared(free, clients)
     held = set(itertools.chain.from_iterable(owned.values()))
-    place = {name: i for i, name in enumerate(name for name in free if name in held)}
+    place = positions(name for name in free if name in held)
 
     weights = None
     if weight is not None:

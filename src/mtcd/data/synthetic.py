@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.core.arrays import Array
-from mtcd.core.errors import DataError, did_you_mean
+from mtcd.core.errors import DataError, check_known
 from mtcd.core.seeding import stream
 from mtcd.data.splitting import split
 from mtcd.data.vertical import VerticalData
@@ -60,8 +60,7 @@ def synthetic(
     >>> synthetic("ridge", samples=10, features=4, clients=2).blocks[0].shape
     (10, 2)
     """
-    if kind not in KINDS:
-        raise DataError(f"There is no synthetic data {kind!r}: {did_you_mean(kind, KINDS)}")
+    check_known(kind, KINDS, f"There is no synthetic data {kind!r}:", DataError)
     kind = ALIASES.get(kind, kind)
     _check_sizes(samples, features, noise, classes, seed)
 

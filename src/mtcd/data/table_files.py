@@ -6,7 +6,7 @@ import csv
 import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from mtcd.core.errors import DataError, did_you_mean, listing
+from mtcd.core.errors import DataError, check_known, listing
 from mtcd.data.table_values import parsed
 
 DELIMITERS = (",", ";", "\t")
@@ -61,8 +61,7 @@ def read_table(path: Path, key: str | None, codes_but: Sequence[str | None] | No
     # without an id the table can be used, but not joined
     if key is None:
         return Table(path, frame.height, columns, pl.DataFrame())
-    if key not in columns:
-        raise DataError(f"{path} has no id column {key!r}: {did_you_mean(key, columns)}")
+    check_known(key, columns, f"{path} has no id column {key!r}:", DataError)
     return Table(path, frame.height, columns, _ids(path, columns.pop(key)))
 
 
@@ -304,3 +303,20 @@ def _address(path: Path) -> str | None:
                 slashes = "///"
             return part + slashes + "/".join(path.parts[i + 1 :])
     return None
+
+
+def check_named(path: Path, columns: Collection[str], **named: str | None) -> None:
+    """Refuse a column of labels or weights that a file does not have.
+
+    Parameters
+    ----------
+    path
+        The file.
+    columns
+        Those that it has.
+    named
+        The column by its role, as ``label``; None for a role that no column has.
+    """
+    for role, name in named.items():
+        if name is not None:
+            check_known(name, columns, f"{path} has no {role} column {name!r}:", DataError)

@@ -14,10 +14,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mtcd.core.arrays import Array
-from mtcd.core.errors import DataError, did_you_mean, listing
+from mtcd.core.errors import DataError, check_known, listing
 from mtcd.data.prepare import RawColumns
 from mtcd.data.shares import check_owned_once, even_shares
-from mtcd.data.table_files import Table, read_table
+from mtcd.data.table_files import Table, check_named, read_table
 from mtcd.data.table_values import check_features, feature, labels_of
 from mtcd.data.vertical import VerticalData, prepared, told
 
@@ -166,11 +166,7 @@ def _check_roles(main: Table, label: str, weight: str | None, key: str | None) -
             f"Column {weight!r} cannot be the weight and the label or the id: name different "
             "columns."
         )
-    for role, name in (("label", label), ("weight", weight)):
-        if name is not None and name not in main.columns:
-            raise DataError(
-                f"{main.path} has no {role} column {name!r}: {did_you_mean(name, main.columns)}"
-            )
+    check_named(main.path, main.columns, label=label, weight=weight)
 
 
 def _positions(main: Table, shares: Sequence[_Share]) -> tuple[tuple[int, ...], ...]:
@@ -318,11 +314,8 @@ def _check_ignored(ignore: Sequence[str], tables: list[Table], key: str | None) 
     if key is not None:
         known.add(key)
     for column in ignore:
-        if column not in known:
-            raise DataError(
-                f"Column {column!r} is to be ignored, but no table has it: "
-                f"{did_you_mean(column, sorted(known))}"
-            )
+        problem = f"Column {column!r} is to be ignored, but no table has it:"
+        check_known(column, sorted(known), problem, DataError)
 
 
 def listed_columns(
@@ -339,11 +332,8 @@ def listed_columns(
                 f"Client {client!r} lists column {column!r}, which is {roles[column]}: take it off "
                 "the list."
             )
-        if column not in table.columns:
-            hint = did_you_mean(column, table.columns)
-            raise DataError(
-                f"Client {client!r} lists column {column!r}, which {table.path} lacks: {hint}"
-            )
+        problem = f"Client {client!r} lists column {column!r}, which {table.path} lacks:"
+        check_known(column, table.columns, problem, DataError)
     return list(columns)
 
 

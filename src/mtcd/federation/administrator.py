@@ -12,7 +12,7 @@ from pathlib import Path
 
 import yaml
 
-from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.core.errors import ConfigError, MtcdError, system_reason
 from mtcd.core.optional import INSTALL_WHERE, install
 from mtcd.federation.credentials.authority import Authority
 from mtcd.federation.credentials.bundle import SECRET_BYTES
@@ -194,7 +194,7 @@ def init_federation(path: Path, out: Path, days: int) -> tuple[Authority, tuple[
         os.replace(writing, out)  # replaces an empty folder only
     except OSError as error:
         raise MtcdError(
-            f"The bundles could not be written to {out}: {error.strerror or error}."
+            f"The bundles could not be written to {out}: {system_reason(error)}."
         ) from None
     finally:
         if writing is not None:

@@ -29,6 +29,7 @@ from hashlib import blake2b
 from itertools import pairwise
 
 from mtcd.core.errors import DataError
+from mtcd.core.mappings import positions
 from mtcd.core.optional import find
 
 DIGEST_BYTES = 32
@@ -100,7 +101,7 @@ def rows_of(announcement: bytes, ids: Sequence[str]) -> list[int]:
     # Sorted and distinct: the rows of all parties then match, and none trains on a sample twice.
     if any(a >= b for a, b in pairwise(common)):
         raise DataError("The announcement of common ids is not sorted, or names one twice.")
-    place = {one: row for row, one in enumerate(ids)}
+    place = positions(ids)
     # The error gives a number, not the ids: an announcement that was forged must not be able to
     # probe a table by what is printed here.
     unknown = sum(one not in place for one in common)

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.core.errors import ConfigError, MtcdError, system_reason
 from mtcd.federation.delivery.journal import FileJournal
 from mtcd.federation.node.folder import JOURNAL, LOCK, RunFolder
 
@@ -48,7 +48,7 @@ def back_up(bundle: Path, file: Path, run: Path | None = None) -> bool:
                 files[f"{root}/{path.relative_to(at).as_posix()}"] = path
         _write(file, files)
     except OSError as error:
-        raise MtcdError(f"{file} could not be written: {error.strerror or error}.") from None
+        raise MtcdError(f"{file} could not be written: {system_reason(error)}.") from None
     finally:
         if lock is not None:
             lock.close()
@@ -85,7 +85,7 @@ def restore(file: Path, bundle: Path) -> bool:
         raise ConfigError(f"{file} is not a backup of a party: {error}.") from None
     except OSError as error:
         raise MtcdError(
-            f"{file} could not be restored to {bundle}: {error.strerror or error}."
+            f"{file} could not be restored to {bundle}: {system_reason(error)}."
         ) from None
     finally:
         if aside is not None:

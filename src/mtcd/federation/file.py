@@ -12,7 +12,8 @@ from mtcd.config.explain import explain
 from mtcd.config.schema import Config, PlateauSection, PrivacySection, SyntheticData
 from mtcd.config.settings import build_settings
 from mtcd.config.yaml_file import read_yaml
-from mtcd.core.errors import ConfigError, NetworkError, did_you_mean
+from mtcd.core.errors import ConfigError, NetworkError, check_known, did_you_mean
+from mtcd.core.mappings import attributes, without_none
 from mtcd.federation.names import SERVER
 from mtcd.federation.own_code import built_in_only, check_own_names, own_names
 from mtcd.federation.participant.kinds import REHEARSED_SAMPLES, party_kind, party_privacy
@@ -53,9 +54,8 @@ def _check_labels(federation: Federation, method: Method) -> None:
     """Check the label holder's consent: in the relaxed protocol, clients compute the loss
     themselves."""
     labels = federation.labels
-    if labels.held_by not in federation.parties:
-        hint = did_you_mean(labels.held_by, federation.parties)
-        raise ConfigError(f"labels.held_by: no party is called {labels.held_by!r}; {hint}")
+    problem = f"labels.held_by: no party is called {labels.held_by!r};"
+    check_known(labels.held_by, federation.parties, problem)
     data = federation.parties[labels.held_by].data
     for role, name in (("label", labels.column), ("weight", labels.weights)):
         if name in (data.columns or []):
@@ -189,7 +189,7 @@ def check_keys(content: dict[str, Any], where: str) -> Federation:
     # YAML gives None for a section with nothing below it, such as a commented-out one.
     """A Federation from plain values; the error lists every wrong key. Empty sections count as left
     out."""
-    given = {key: value for key, value in content.items() if value is not None}
+    given = without_none(content)
     try:
         # The stop rule of a file without one depends on the kind of model, which is known only now.
         federation = Federation.model_validate(given)
@@ -234,9 +234,7 @@ def method_of(federation: Federation) -> tuple[Method, tuple[str, ...]]:
     parts = ("model", "method", "stop", "costs", "compute", "seed")
     # the data are with the parties
     nothing = SyntheticData(synthetic="ridge", samples=1, features=1, clients=1)
-    given = {part: getattr(federation, part) for part in parts} | {
-        "model": built_in_only(federation.model)
-    }
+    given = attributes(federation, parts) | {"model": built_in_only(federation.model)}
     given |= {"privacy": federation.privacy or PrivacySection()}
     # Not validated: the sections were, as parts of the federation file, and the data are a
     # placeholder.

@@ -8,6 +8,7 @@ import ssl
 
 from cryptography import x509
 
+from mtcd.core.errors import system_reason
 from mtcd.federation.credentials.certificates import common_name
 from mtcd.federation.credentials.credentials import Credentials
 from mtcd.federation.names import Address, parse_address
@@ -25,7 +26,7 @@ def why_not_listening(place: Address) -> str | None:
             place.host, place.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
     except OSError as error:
-        return error.strerror or str(error)
+        return system_reason(error)
 
     why = "no address"
     for family, _, _, _, where in found:

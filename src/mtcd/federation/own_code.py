@@ -27,7 +27,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from mtcd.config.schema import ModelSection
-from mtcd.core.errors import ConfigError
+from mtcd.core.errors import ConfigError, raised_as
 from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.participant.kinds import party_kind
 
@@ -314,10 +314,8 @@ def _below(folder: Path, prefix: str) -> list[SourceFile]:
 
 
 def _source(module: str, path: Path) -> SourceFile:
-    try:
+    with raised_as(f"The code {path} cannot be read", ConfigError):
         return SourceFile(module, path, path.read_bytes(), path.name == INIT)
-    except OSError as error:
-        raise ConfigError(f"The code {path} cannot be read: {error.strerror or error}.") from None
 
 
 def _sha256(text: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mtcd.core.mappings import positions
 from mtcd.core.terminal.findings import LEFT_OUT, NOT_KNOWN, TheoryFinding, finding, not_known
 from mtcd.inspection.facts import MethodFacts, Setting
 from mtcd.inspection.walks import walk_findings
@@ -103,7 +104,7 @@ def _roam(region: tuple[int, ...], start: StartAt) -> Roam:
         return uniform_roam(region)
 
     weights = np.zeros(len(region))
-    place = {k: i for i, k in enumerate(region)}
+    place = positions(region)
     # not weights[...] += ..., which would count a client that is named twice only once
     np.add.at(weights, [place[k] for k in start.clients], start.weights)
     return Roam(region, tuple((weights / weights.sum()).tolist()))

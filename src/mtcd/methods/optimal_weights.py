@@ -19,7 +19,7 @@ import numpy as np
 import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
-from mtcd.core.arrays import Array
+from mtcd.core.arrays import Array, all_finite
 from mtcd.protocol.model import Fit
 
 NEWTON_STEPS = 25
@@ -124,12 +124,12 @@ def optimal_weights(along: Along, most: float | Array | None) -> Array:
 
     # A training that diverges ends at its next measurement; until then weights of 0 keep the start.
     numbers = np.array([value, *along.slope, *along.bend.flat])
-    if not np.isfinite(along.changes).all() or not np.isfinite(numbers).all():
+    if not all_finite(along.changes, numbers):
         return w
 
     for _ in range(NEWTON_STEPS):
         gradient, hessian = along.derivatives(w)
-        if not (np.isfinite(gradient).all() and np.isfinite(hessian).all()):
+        if not all_finite(gradient, hessian):
             break
         # A quadratic program with bounds, as weights may neither be negative nor large.
         step = _lowest(gradient, hessian, w, bounds) - w

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mtcd.core.arrays import Array
+from mtcd.core.arrays import Array, all_finite
 from mtcd.protocol.model import Fit
 
 NEWTON_STEPS = 30
@@ -77,7 +77,7 @@ def best_weights(fit: Fit, aggregate: Array, products: Sequence[Array], gram: Ar
     """
     V = np.stack([product.ravel() for product in products], axis=1)
     # A training that diverges ends at its next measurement; until then nothing moves.
-    if not (np.isfinite(V).all() and np.isfinite(gram).all()):
+    if not all_finite(V, gram):
         return np.zeros(len(products))
     # first make the directions as long as 1, so that no square overflows or vanishes
     size = np.maximum(np.abs(V).max(axis=0), np.sqrt(np.diag(gram)[1:]))

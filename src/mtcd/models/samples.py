@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mtcd.core.arrays import Array, is_sparse, plain
 from mtcd.core.errors import DataError, warn_of_data
+from mtcd.core.mappings import positions
 from mtcd.data.frames import UNEQUAL, AnyFrame, as_frame, check_has_columns
 from mtcd.data.prepare import Preparations
 from mtcd.data.prepare.values import as_columns
@@ -78,7 +79,7 @@ def check_unambiguous(columns: Sequence[Sequence[str]]) -> None:
 
 def _columns(frame: AnyFrame, names: Sequence[str]) -> pl.DataFrame:
     check_has_columns(frame, names)
-    place = {name: j for j, name in enumerate(frame.names)}
+    place = positions(frame.names)
     columns = [frame.series(place[name]) for name in names]
     if len({len(column) for column in columns}) > 1:
         raise DataError(UNEQUAL)
@@ -189,7 +190,7 @@ class TakesSamples:
         check_unambiguous(self.columns)
         check_has_columns(frame, wanted)
         # By name and in any order: a table of new samples need not be written by the same program.
-        place = {name: j for j, name in enumerate(frame.names)}
+        place = positions(frame.names)
         matrix = frame.matrix([place[name] for name in wanted])
         return tuple(np.split(matrix, self._bounds(), axis=1))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from mtcd.core.errors import NetworkError, listing
+from mtcd.core.errors import NetworkError, listing, system_reason
 
 Cells = dict[str, str]
 """The texts of a row by column."""
@@ -21,7 +21,7 @@ def csv_rows(path: Path, columns: Sequence[str], what: str) -> Iterator[tuple[st
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             yield from _rows(file, path, columns)
     except OSError as error:
-        raise NetworkError(f"cannot read the {what} {path}: {error.strerror or error}") from error
+        raise NetworkError(f"cannot read the {what} {path}: {system_reason(error)}") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise NetworkError(
             f"{path} is not a CSV file in UTF-8 ({error}): save it as one"

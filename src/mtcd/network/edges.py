@@ -10,6 +10,7 @@ import networkx as nx
 import numpy as np
 
 from mtcd.core.errors import NetworkError, did_you_mean
+from mtcd.core.mappings import positions
 from mtcd.network.csv_files import csv_rows
 from mtcd.network.topology import Network, checked_names, neighbour_lists
 
@@ -125,7 +126,7 @@ class ClientNames:
 
     def __init__(self, clients: Sequence[str]):
         self.clients = checked_names(clients)
-        self._numbers = {name: k for k, name in enumerate(self.clients)}
+        self._numbers = positions(self.clients)
 
         # With clients called '1'..'K' the text '1' is a name; reading '0' as a number beside it
         # would join the wrong clients in silence, so there texts are names and nothing else.

@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.core.errors import NetworkError, did_you_mean, listing
+from mtcd.core.errors import NetworkError, check_known, listing
 from mtcd.core.seeding import stream
 from mtcd.network.complete import CompleteNeighbours
 from mtcd.network.geometric import random_geometric
@@ -175,8 +175,7 @@ def make_network(
     """
     names = checked_names(clients)
     K = len(names)
-    if kind not in KINDS:
-        raise NetworkError(f"unknown kind of network '{kind}': {did_you_mean(kind, KINDS)}")
+    check_known(kind, KINDS, f"unknown kind of network '{kind}':", NetworkError)
 
     # A setting of another kind is refused, not ignored: the network would not be the one meant.
     settings = (

@@ -14,6 +14,7 @@ import networkx as nx
 import numpy as np
 
 from mtcd.core.errors import NetworkError
+from mtcd.core.mappings import positions
 from mtcd.core.seeding import stream
 from mtcd.network.topology import Network, breadth_first, connected_pieces, parents_in
 
@@ -56,7 +57,7 @@ def walk_through_all(network: Network, end: int) -> list[int]:
     for place, client in enumerate(tour):
         if client == end:
             once_around = [*tour[place:], *tour[:place], end]
-            last = {k: place for place, k in enumerate(once_around)}
+            last = positions(once_around)
             walks.append(once_around[min(last.values()) :])
 
     return min(walks, key=len)
@@ -159,7 +160,7 @@ def hamiltonian_cycle(graph: nx.Graph) -> list[int] | None:
     if not nx.is_biconnected(graph) or _uneven(graph):  # there is none
         return None
 
-    number = {k: i for i, k in enumerate(nodes)}
+    number = positions(nodes)
     near = [sorted(map(number.__getitem__, graph[k])) for k in nodes]
     for attempt in range(ATTEMPTS if len(nodes) <= LARGE else ATTEMPTS_OF_LARGE):
         # Seeds without the user's: a tour belongs to the network, and every party finds the same.
@@ -227,7 +228,7 @@ def _rotated_path(near: list[list[int]], most: int, rng: np.random.Generator) ->
 def round_trip(graph: nx.Graph, order: list[int]) -> list[int]:
     """Shortest paths from one client to the next in an order that 2-opt has improved: pieces are
     turned round as long as that makes the trip shorter."""
-    number = {k: i for i, k in enumerate(order)}
+    number = positions(order)
     far = np.zeros((len(order), len(order)))
     for k, lengths in nx.all_pairs_shortest_path_length(graph):
         for j, length in lengths.items():

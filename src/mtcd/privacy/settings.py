@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mtcd.core import features
 from mtcd.core.checks import check_number, check_whole
-from mtcd.core.errors import ConfigError, did_you_mean
+from mtcd.core.errors import ConfigError, check_known
 from mtcd.models.label_noise import LabelNoise
 
 GROUP = "mtcd.label_privacy"
@@ -168,10 +168,7 @@ class DP:
     def check_parties(self, names: tuple[str, ...]) -> None:
         """Reject names of parties that do not exist."""
         for name in self.parties:
-            if name not in names:
-                raise ConfigError(
-                    f"privacy.dp.parties: no party is called {name!r}: {did_you_mean(name, names)}"
-                )
+            check_known(name, names, f"privacy.dp.parties: no party is called {name!r}:")
 
 
 @dataclass(frozen=True)
@@ -224,10 +221,7 @@ class Privacy:
             ("aggregation", self.aggregation, Aggregation),
         ):
             known = get_args(choices)
-            if given not in known:
-                raise ConfigError(
-                    f"privacy.{name}: unknown {name} {given!r}: {did_you_mean(str(given), known)}"
-                )
+            check_known(given, known, f"privacy.{name}: unknown {name} {given!r}:")
         if self.sealed and self.aggregation != PLAIN:
             raise ConfigError(
                 "privacy: sealed tokens have no plain sums at the server that could be masked: "

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mtcd.core.errors import DataError, MtcdError
+from mtcd.core.errors import DataError, raised_as
 from mtcd.models.metrics import Outputs, find_metric
 from mtcd.models.metrics.ranking import Auc, AveragePrecision, Ranks, ranks
 from mtcd.models.predicted import class_name
@@ -47,13 +47,9 @@ def plot_evaluation(outputs: Outputs, folder: Path) -> list[Path]:
             pictures["calibration"] = _calibration
         if not _curves(outputs):
             raise DataError("All labels are of one class: curves need samples of two.")
-    try:
+    with raised_as(f"The pictures could not be written to {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
         return [_drawn(draw, outputs, folder / f"{name}.png") for name, draw in pictures.items()]
-    except OSError as error:
-        raise MtcdError(
-            f"The pictures could not be written to {folder}: {error.strerror or error}."
-        ) from None
 
 
 @any_script()

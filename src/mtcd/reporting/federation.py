@@ -14,6 +14,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from mtcd.core.mappings import positions
 from mtcd.core.version import VERSION
 from mtcd.federation.credentials.bundle_schema import BundleConfig, settings_yaml
 from mtcd.federation.names import SERVER
@@ -62,7 +63,7 @@ class FederationView:
 
     def __init__(self, config: BundleConfig) -> None:
         self.config = config
-        self._numbers = {name: k for k, name in enumerate(config.parties)} | {SERVER: SERVER_NUMBER}
+        self._numbers = positions(config.parties) | {SERVER: SERVER_NUMBER}
         self._network = Trace.of(config.network, None, SERVER in config.peers)
         self._settings = settings_yaml(config)
         self._costs = Costs(**config.costs.model_dump())

@@ -16,7 +16,7 @@ from mtcd.config.method_schema import method_section
 from mtcd.config.read import read_config
 from mtcd.config.runs import CONFIG
 from mtcd.config.schema import Config, PrivacySection
-from mtcd.core.errors import ConfigError, did_you_mean, listing
+from mtcd.core.errors import ConfigError, check_known, listing
 from mtcd.core.files import check_writable
 from mtcd.core.rows import Rows
 from mtcd.core.terminal.options import ConfigOptions
@@ -159,8 +159,7 @@ def parsed(over: str) -> tuple[Over, int | list[float]]:
     """The penalty and its values of '--over model.l1=0.1,1,10', or a number of points, 'model.l1=20
     points'."""
     key, _, text = over.partition("=")
-    if key not in KEYS:
-        raise ConfigError(f"--over: {key!r} is no penalty; {did_you_mean(key, KEYS)}")
+    check_known(key, KEYS, f"--over: {key!r} is no penalty;")
     text = text.strip()
     try:
         # their values follow from the data, from the strongest that makes a difference

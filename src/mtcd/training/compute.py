@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mtcd.core.checks import check_whole
-from mtcd.core.errors import ConfigError, did_you_mean
+from mtcd.core.errors import ConfigError, check_known
 
 PRECISIONS = ("full", "mixed")
 
@@ -50,9 +50,8 @@ class Compute:
             raise ConfigError(
                 f"compute.device is 'auto', 'cpu', 'cuda' or 'cuda:N', but is {self.device!r}."
             )
-        if self.precision not in PRECISIONS:
-            hint = did_you_mean(self.precision, PRECISIONS)
-            raise ConfigError(f"compute.precision: nothing is called {self.precision!r}; {hint}")
+        problem = f"compute.precision: nothing is called {self.precision!r};"
+        check_known(self.precision, PRECISIONS, problem)
         if self.graphs not in (True, False, "auto"):
             raise ConfigError(f"compute.graphs is true, false or 'auto', but is {self.graphs!r}.")
         if self.threads is not None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError
+from mtcd.core.mappings import attributes, without_none
 from mtcd.core.rows import Rows
 from mtcd.models.metrics import METRICS
 from mtcd.protocol.ledger.ledger import LINKS, Totals
@@ -87,11 +88,11 @@ class Measurement:
 
     def row(self) -> dict[str, Any]:
         """One flat row, as in history.csv."""
-        row: dict[str, Any] = {name: getattr(self, name) for name in PLAIN}
+        row: dict[str, Any] = attributes(self, PLAIN)
         for what in ("messages", "floats"):
             # flat columns, which any program reads
             row |= {f"{what}_{link}": getattr(self, what)[link] for link in LINKS}
-        row |= {"seconds": self.seconds} | {name: getattr(self, name) for name in LEARNT}
+        row |= {"seconds": self.seconds} | attributes(self, LEARNT)
         return row | dict(self.metrics)
 
     @staticmethod
@@ -213,7 +214,7 @@ class History:
 
 def numbers(row: Measurement) -> dict[str, float]:
     """The numbers of a measurement by column, without those that are not known."""
-    return {name: value for name, value in row.row().items() if value is not None}
+    return without_none(row.row())
 
 
 def value_of(row: Measurement, column: str) -> float | None:

@@ -15,6 +15,7 @@ from mtcd.core import features
 from mtcd.core.arrays import Array
 from mtcd.core.errors import DataError, DivergedError, MtcdError
 from mtcd.core.files import CHECKPOINTS, fresh_folder, write_all
+from mtcd.core.mappings import attributes, without_none
 from mtcd.core.optional import find
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.vertical import VerticalData
@@ -210,7 +211,7 @@ class Run:
     def summary(self) -> dict[str, Any]:
         """The outcome in plain values: what ``mtcd train --json`` prints."""
         last = self.final
-        learnt = {name: getattr(last, name) for name in LEARNT}
+        learnt = attributes(last, LEARNT)
         return {
             "status": self.status,
             "message": self.message,
@@ -233,7 +234,7 @@ class Run:
                 "bytes": self.ledger.bytes("sent"),
             },
             "seconds": last.seconds,
-            **{name: value for name, value in learnt.items() if value is not None},
+            **without_none(learnt),
             "metrics": dict(last.metrics),
             "notes": list(self.notes),
         }

@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any
 
 from mtcd.core.checks import check_number, check_whole
-from mtcd.core.errors import ConfigError, did_you_mean
+from mtcd.core.errors import ConfigError, check_known
+from mtcd.core.mappings import attributes
 from mtcd.methods.method import Method
 from mtcd.network.topology import Network
 from mtcd.protocol.ledger.costs import Costs
@@ -63,7 +64,7 @@ class Stop:
     def __post_init__(self) -> None:
         # the class is frozen, but its settings may be given in several forms
         object.__setattr__(self, "plateau", _as_plateau(self.plateau))
-        limits = {name: getattr(self, name) for name in ("gap", "plateau", *MEASURED)}
+        limits = attributes(self, ("gap", "plateau", *MEASURED))
         # whole numbers: half a hop is none
         for name in ("iterations", "epochs"):
             if limits[name] is not None:
@@ -201,6 +202,5 @@ def _as_plateau(given: Plateau | Mapping[str, Any] | float | None) -> Plateau | 
 
     known = [field.name for field in fields(Plateau)]
     for name in given:
-        if name not in known:
-            raise ConfigError(f"stop.plateau has no key {name!r}; {did_you_mean(str(name), known)}")
+        check_known(name, known, f"stop.plateau has no key {name!r};")
     return Plateau(**given)

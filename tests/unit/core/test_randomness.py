@@ -62,7 +62,7 @@ def test_every_draw_has_a_purpose_of_its_own() -> None:
         purpose: found for purpose, found in shared.items() if SHARED.get(purpose) != found
     } == {}
     assert places["holdout"] == {"data.draws"}
-    assert places["folds"] == {"studies.folds"}
+    assert places["folds"] == {"studies.cross_validation"}
     assert places["batch"] == {"protocol.batches"}
     assert places["held-out"] == places["tree"] == {"models.trees.families.trees"}
     assert len(places) > 15

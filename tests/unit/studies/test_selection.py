@@ -16,7 +16,7 @@ import mtcd
 from commands import outcome, run
 from mtcd.config.read import read_config
 from mtcd.core.errors import ConfigError, DataError, DivergedError
-from mtcd.studies.folds import fold_numbers
+from mtcd.studies.cross_validation import fold_numbers
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((90, 9)) * 3 + 1

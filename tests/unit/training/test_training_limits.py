@@ -18,11 +18,11 @@ from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.ledger.ledger import CLIENT_CLIENT, LINKS, Ledger
 from mtcd.protocol.party import Progress
 from mtcd.training.checkpoints import Checkpoints, Spacing
-from mtcd.training.divergence import Divergence, allowing
 from mtcd.training.history import Best, History, Measurement, check_column
 from mtcd.training.kinds import Request
 from mtcd.training.observer import Observer
 from mtcd.training.plateau import Plateau, Windows
+from mtcd.training.rules import Divergence, allowing
 from mtcd.training.run import _metrics_line
 
 NOTHING = dict.fromkeys(LINKS, 0)
@@ -279,3 +279,21 @@ def test_arguments_of_another_kind_are_refused(changed: dict[str, Any], said: st
     }
     with pytest.raises(ConfigError, match=said):
         mtcd.train(**given)
+
+
+@pytest.mark.parametrize(("latest", "rows"), [(None, 1), (Progress(3, 0, None, 0.0), 0)])
+def test_an_interrupt_before_the_first_measurement_goes_on(
+    latest: Progress | None, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(stop: Any, watch: Any) -> None:
+        raise KeyboardInterrupt
+
+    made = observer(rows=rows)
+    made._latest = latest
+    monkeypatch.setattr(made, "advance", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        made.run(mtcd.Stop(iterations=9), None)
+
+    made.rows[:], made._latest = [ROW], Progress(11, 0, None, 0.0)
+    assert made.run(mtcd.Stop(iterations=9), None) == "interrupted"
+    assert [row.iteration for row in made.rows] == [10, 11]

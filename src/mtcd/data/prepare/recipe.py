@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mtcd.core.errors import ConfigError, did_you_mean
+from mtcd.core.errors import ConfigError, check_known, did_you_mean
 from mtcd.data.prepare.kinds import Kind
 from mtcd.data.prepare.settings import Auto, read_auto
 from mtcd.data.prepare.transformer import Transformer, make_transformer
@@ -52,8 +52,7 @@ def read_recipe(given: Any) -> ColumnRecipe:
             f"prepare must be 'auto', 'trees' or a mapping with the key columns, but is {given!r}."
         )
     for key in given:
-        if key not in KEYS:
-            raise ConfigError(f"prepare has no key {key!r}: {did_you_mean(str(key), KEYS)}")
+        check_known(key, KEYS, f"prepare has no key {key!r}:")
 
     columns = given.get("columns") or {}
     if not isinstance(columns, Mapping):

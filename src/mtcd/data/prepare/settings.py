@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from mtcd.core.errors import ConfigError, did_you_mean
+from mtcd.core.errors import ConfigError, check_known
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "decimal": (".", ","),
@@ -46,8 +46,5 @@ def read_auto(given: Any) -> Auto:
         )
     known = [field.name for field in fields(Auto)]
     for key in given:
-        if key not in known:
-            raise ConfigError(
-                f"prepare: auto has no setting {key!r}; {did_you_mean(str(key), known)}"
-            )
+        check_known(key, known, f"prepare: auto has no setting {key!r};")
     return Auto(**given)

@@ -12,6 +12,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from mtcd.core.errors import WireError
+from mtcd.core.received import are_texts, read_json
 
 REQUEST, ANSWER, ALIVE = 1, 2, 3
 LONGEST_KIND_BYTES = 46
@@ -53,14 +54,13 @@ def opening_bytes(head: bytes) -> int:
 
 def decode_opening(content: bytes) -> Opening:
     """What follows the head of an opening."""
-    try:
-        told = json.loads(content)
-        opening = Opening(told["federation"], told["from"], told["to"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise WireError("opening", "is not readable") from None
-    if not all(isinstance(part, str) for part in opening):
+    told = read_json(content)
+    if not isinstance(told, dict):
         raise WireError("opening", "is not readable")
-    return opening
+    parts = [told.get("federation"), told.get("from"), told.get("to")]
+    if not are_texts(parts):
+        raise WireError("opening", "is not readable")
+    return Opening(*parts)
 
 
 class Frame(NamedTuple):

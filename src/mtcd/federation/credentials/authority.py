@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mtcd.config.yaml_file import read_yaml
-from mtcd.core.errors import ConfigError, did_you_mean
+from mtcd.core.errors import ConfigError, check_known
 from mtcd.federation.credentials.bundle_schema import as_yaml
 from mtcd.federation.credentials.certificates import (
     Issued,
@@ -106,10 +106,7 @@ class Authority:
 
     def last(self, party: str) -> Record:
         """The newest certificate of a party, of the server or of the operator."""
-        if party not in self.federation.members:
-            raise ConfigError(
-                f"No party is called {party!r}; {did_you_mean(party, self.federation.members)}"
-            )
+        check_known(party, self.federation.members, f"No party is called {party!r};")
         return next(record for record in reversed(self.records) if record.party == party)
 
     def certificates(self) -> dict[str, str | None]:

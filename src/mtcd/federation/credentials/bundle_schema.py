@@ -16,6 +16,7 @@ from mtcd.config.schema import (
     Seed,
     StopSection,
 )
+from mtcd.core.mappings import attributes
 from mtcd.core.version import PROTOCOL
 from mtcd.federation.credentials.membership import Membership, PeerSection
 from mtcd.federation.names import OPERATOR, SERVER
@@ -106,7 +107,7 @@ def bundle_config(
         predictions=PredictionsSection(
             seen_by=federation.predictions.seen_by or federation.labels.held_by
         ),
-        **{key: getattr(federation, key) for key in shared},
+        **attributes(federation, shared),
     )
 
 

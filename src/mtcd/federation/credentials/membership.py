@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field
 
 from mtcd.config.schema import CostsSection
 from mtcd.config.section import Section, Whole
+from mtcd.core.mappings import positions
 from mtcd.federation.names import OPERATOR, SERVER, parse_address, usable_name
 
 
@@ -97,6 +98,6 @@ class Membership(Section):
         # have a public address.
         return {
             SERVER: -1,
-            **{name: k for k, name in enumerate(self.parties)},
+            **positions(self.parties),
             OPERATOR: len(self.parties),
         }

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.core.errors import ConfigError, raised_as, system_reason
 
 PRIVATE = frozenset({"key.pem", "ca.key", "parties.key"})
 
@@ -19,16 +19,16 @@ def write_files(folder: Path, files: Mapping[str, bytes], private: bool = False)
 
     Files of ``PRIVATE`` names, and all if ``private``, are readable by their owner only.
     """
-    try:
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".mtcd-") as aside:
-            for name, content in files.items():
-                _create(Path(aside) / name, content, private or name in PRIVATE)
-            # All are replaced only after all were written. A crash in this loop leaves a mixture,
-            # so the order of `files` puts last what makes the rest valid.
-            for name in files:
-                os.replace(Path(aside) / name, folder / name)
-    except OSError as error:
-        raise MtcdError(f"{folder} could not be written: {error.strerror or error}.") from None
+    with (
+        raised_as(f"{folder} could not be written"),
+        tempfile.TemporaryDirectory(dir=folder, prefix=".mtcd-") as aside,
+    ):
+        for name, content in files.items():
+            _create(Path(aside) / name, content, private or name in PRIVATE)
+        # All are replaced only after all were written. A crash in this loop leaves a mixture,
+        # so the order of `files` puts last what makes the rest valid.
+        for name in files:
+            os.replace(Path(aside) / name, folder / name)
 
 
 def _create(path: Path, content: bytes, private: bool) -> None:
@@ -58,4 +58,4 @@ def read_file(path: Path, what: str) -> bytes:
     except FileNotFoundError:
         raise ConfigError(f"{path.parent} is not {what}: there is no {path.name} in it.") from None
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror or error}.") from None
+        raise ConfigError(f"{path} cannot be read: {system_reason(error)}.") from None

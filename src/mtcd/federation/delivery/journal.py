@@ -16,7 +16,7 @@ from zlib import crc32
 import numpy as np
 
 from mtcd.core.arrays import Array
-from mtcd.core.errors import JournalError, MtcdError
+from mtcd.core.errors import JournalError, MtcdError, raised_as, system_reason
 from mtcd.core.version import JOURNAL_FORMAT
 from mtcd.federation.delivery.durations import Durations
 from mtcd.protocol.codec.records import Parts, StateWriter, pack, unpack
@@ -131,9 +131,10 @@ class FileJournal(Journal):
                 self._open()
             self._write(self._number + 1, content)
             self._number += 1
+        # Not by `raised_as`: there is a commit for every message.
         except OSError as error:
             raise JournalError(
-                f"{self.path} could not be written: {error.strerror or error}."
+                f"{self.path} could not be written: {system_reason(error)}."
             ) from None
 
         self.durations.add(perf_counter() - began)
@@ -150,10 +151,8 @@ class FileJournal(Journal):
 
     def _newest(self) -> Slot | None:
         """The last commit, whole; None before the first."""
-        try:
+        with raised_as(f"{self.path} cannot be read", JournalError):
             slots = [slot for slot in map(self._slot, self.paths) if slot is not None]
-        except OSError as error:
-            raise JournalError(f"{self.path} cannot be read: {error.strerror or error}.") from None
         if not slots:
             return None
         # By the number in the header: a file that was being overwritten still has its older one.
@@ -251,7 +250,7 @@ def mapped_numbers(path: Path, shape: tuple[int, ...], fresh: bool) -> Array:
 
     Zeros are written out, so that a full disk is noticed here and not when a number is changed.
     """
-    try:
+    with raised_as(f"{path} cannot be used"):
         if fresh:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(descriptor, "wb") as file:
@@ -265,5 +264,3 @@ def mapped_numbers(path: Path, shape: tuple[int, ...], fresh: bool) -> Array:
                 "federation again with new folders."
             )
         return np.memmap(path, np.dtype("<f8"), "r+", shape=shape)
-    except OSError as error:
-        raise MtcdError(f"{path} cannot be used: {error.strerror or error}.") from None

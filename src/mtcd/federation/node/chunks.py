@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mtcd.core.errors import WireError
+from mtcd.core.received import are_whole, read_json
 
 LONGEST_HEAD_BYTES = 1_000_000
 
@@ -24,19 +25,13 @@ def unwrap(
     ``more``."""
     # Found within a limit: a message without an end of line is not searched to its end.
     end = data.find(b"\n", 0, LONGEST_HEAD_BYTES)
-    head: Any = None
-    try:
-        if end >= 0:
-            head = json.loads(data[:end])
-    except (ValueError, RecursionError):
-        head = None
+    head = read_json(data[: max(end, 0)])
     if not isinstance(head, dict):
         raise WireError("head", "is not readable")
     sizes = head.pop("sizes", None)
     if set(head) != set(keys):
         raise WireError("head", "has missing or unknown keys")
-    # ``type``, not isinstance: True is an int, and would be a part of one byte.
-    if not isinstance(sizes, list) or not all(type(size) is int and size >= 0 for size in sizes):
+    if not are_whole(sizes, 0, len(data)):
         raise WireError("sizes", "are not those of its parts")
     # Exactly as many bytes as the head says: nothing may hide behind the last part.
     if not parts <= len(sizes) <= parts + more or end + 1 + sum(sizes) != len(data):

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 from mtcd.core.errors import MtcdError, WireError
+from mtcd.core.received import is_whole, read_json
 from mtcd.core.version import PROTOCOL, VERSION
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.credentials.credentials import expired_peers
@@ -80,13 +80,12 @@ def spoken() -> bytes:
 
 def _read(body: bytes) -> tuple[int, str]:
     """Decode and check; keys that later versions may add are ignored."""
-    try:
-        told: Any = json.loads(body)
-        protocol, version = told["protocol"], told["version"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise WireError("version", "is not that of a party") from None
+    told = read_json(body)
+    if not isinstance(told, dict):
+        raise WireError("version", "is not that of a party")
+    protocol, version = told.get("protocol"), told.get("version")
     # Bounded: the number is logged and shown.
-    if type(protocol) is not int or not 0 <= protocol < 2**31 or not isinstance(version, str):
+    if not is_whole(protocol, 0, 2**31 - 1) or not isinstance(version, str):
         raise WireError("version", "is not that of a party")
     return protocol, tidy(version)[:LONGEST_VERSION]
 

@@ -34,6 +34,7 @@ from pydantic import (
 )
 
 from mtcd.core.errors import MtcdError, WireError
+from mtcd.core.received import read_json
 from mtcd.federation.credentials.certificates import load_certificate, load_key
 from mtcd.federation.credentials.credentials import WHAT, Credentials, Members
 from mtcd.federation.credentials.private_files import read_file, write_files
@@ -281,10 +282,7 @@ class ExitStatusGossip:
 
     def _receive(self, request: IncomingRequest) -> None:
         """Keep what a peer sends: its own status, and others that it forwards."""
-        try:
-            brought = json.loads(request.body)
-        except (ValueError, RecursionError):
-            brought = None
+        brought = read_json(request.body)
         members = len(self.bundle.config.parties) + 1
         if not isinstance(brought, list) or not 1 <= len(brought) <= members or not request.direct:
             raise WireError("exit statuses", "are not readable")

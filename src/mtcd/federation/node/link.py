@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from time import monotonic, sleep
 
-from mtcd.core.errors import MtcdError
+from mtcd.core.errors import MtcdError, system_reason
 from mtcd.federation.connections.connection import Connection
 from mtcd.federation.connections.connections import Connections
 from mtcd.federation.connections.refusals import Refused
@@ -253,14 +253,14 @@ class Link:
             connection.handled(frame)
 
     def _refused(self, refused: dict[str, Refused]) -> None:
-        for reason, new in refused.items():
-            self._counters.refused_connections[reason] += new.count
-            total = self._counters.refused_connections[reason]
+        for kind, new in refused.items():
+            self._counters.refused_connections[kind] += new.count
+            total = self._counters.refused_connections[kind]
             sentence = (
-                f"Refused connections {WORDS[reason]}: {total} so far, the last with "
+                f"Refused connections {WORDS[kind]}: {total} so far, the last with "
                 f"{new.address} ({new.why})."
             )
-            self.tell(("refused_connection", reason), sentence)
+            self.tell(("refused_connection", kind), sentence)
 
     def close(self) -> None:
         """Send what waits, and close all connections; peers that do not read are not waited for."""
@@ -295,7 +295,7 @@ def _cannot_open(bundle: Credentials, error: OSError) -> MtcdError:
     if error.errno == errno.EADDRINUSE:
         advice = " Stop this party if it is running already, or another program that uses the port."
 
-    why = error.strerror or str(error)
+    why = system_reason(error)
     return MtcdError(f"{bundle.config.name} {what}: {why}.{advice}")
 
 

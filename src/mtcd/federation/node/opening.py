@@ -28,6 +28,7 @@ from time import time
 from typing import Any, Protocol
 
 from mtcd.core.errors import ConfigError, DataError, MtcdError, NotInstalledError, WireError
+from mtcd.core.received import is_id
 from mtcd.core.version import VERSION
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.credentials.bundle_schema import BundleConfig
@@ -223,11 +224,7 @@ class Agreed:
         it."""
         head, (labels, announcement) = unwrap(data, ("run", "told"), 2)
         run = head["run"]
-        if (
-            not isinstance(run, str)
-            or not 1 <= len(run) <= 64
-            or not (run.isascii() and run.isalnum())
-        ):
+        if not is_id(run):
             raise WireError("run", "is not the id of a run")
         if not isinstance(head["told"], dict):
             raise WireError("settings", "are not those of a run")

@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from mtcd.core.errors import WireError
+from mtcd.core.mappings import without_none
 from mtcd.federation.credentials.credentials import Credentials
 from mtcd.federation.credentials.membership import Membership
 from mtcd.federation.node.exit_status import (
@@ -252,7 +253,7 @@ def summarise(
     checked = {name: read_status(answer) for name, answer in answers.items()}
     # Of the last overview only ends are kept: what else a party said has changed since.
     reported = {name: one for name, one in before.items() if one["phase"] == ENDED}
-    reported |= {name: one for name, one in checked.items() if one is not None}
+    reported |= without_none(checked)
     silent = {}
     for name, status in statuses.items():
         if name not in answers and status.outcome != RUNNING:
@@ -304,7 +305,7 @@ def _seen_by_others(
     name: str, checked: Mapping[str, Any], before: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Of a party that does not answer: who is connected to it, or since when nobody is."""
-    others = {other: one for other, one in checked.items() if one is not None}
+    others = without_none(checked)
     if linked := sorted(other for other, one in others.items() if name in one["connected"]):
         return {"linked": linked}
 

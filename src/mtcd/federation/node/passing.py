@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from mtcd.core.arrays import Array
 from mtcd.core.errors import DataError, WireError
 from mtcd.core.fixed_point import WIDE
+from mtcd.core.received import is_id
 from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.chunks import unwrap, wrap
@@ -180,11 +181,7 @@ def _read(body: bytes, order: list[str], config: BundleConfig) -> tuple[dict[str
     """Decode the head and the sums of a pass. The head is forwarded, so all of it is checked."""
     head, (content,) = unwrap(body, PASS_KEYS, 1)
     number, certificates = head["pass"], head["certificates"]
-    if (
-        not isinstance(number, str)
-        or not 1 <= len(number) <= 64
-        or not (number.isascii() and number.isalnum())
-    ):
+    if not is_id(number):
         raise WireError("pass", "is not the id of a pass")
     # Each party computes the order: a receiver could otherwise leave all but one out.
     if head["order"] != order:

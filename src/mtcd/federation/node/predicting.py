@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.core.errors import DataError, MtcdError, WireError
+from mtcd.core.received import is_whole
 from mtcd.data.prepare.recipe import AUTO
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.credentials.bundle_schema import BundleConfig
@@ -208,7 +209,7 @@ class Predictor:
     def _collect(self, request: IncomingRequest) -> None:
         head, _ = self.alignment.read(request, 0, "samples", "width", "classes", "certificates")
         for name in ("samples", "width"):
-            if type(head[name]) is not int or not 1 <= head[name] < LARGEST_SIZE:
+            if not is_whole(head[name], 1, LARGEST_SIZE - 1):
                 raise WireError(name, "is out of range")
         # Before any memory is taken: the numbers come from another party.
         if head["samples"] * head["width"] * 8 > self.config.limits.message_mb * 2**20:

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from mtcd.core.errors import ConfigError, DataError, MtcdError, NotInstalledError, WireError
+from mtcd.core.received import read_json
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.context import NodeContext
 from mtcd.federation.node.link import IncomingRequest
@@ -176,10 +176,7 @@ def _read(request: IncomingRequest, members: list[str]) -> tuple[str, str, set[s
     """The party that cannot take part, why, and who knows."""
     if not request.direct:
         raise WireError("kind", "is never relayed")
-    content: Any = None
-    with suppress(ValueError, RecursionError):
-        if len(request.body) <= LONGEST_BYTES:
-            content = json.loads(request.body)
+    content = read_json(request.body, LONGEST_BYTES)
     if not isinstance(content, dict) or content.get("party") not in members:
         raise WireError("refusal", "is not that of a party")
     reason = content.get("reason")
@@ -190,11 +187,7 @@ def _read(request: IncomingRequest, members: list[str]) -> tuple[str, str, set[s
 
 def _names(answer: bytes | None, members: list[str]) -> set[str]:
     """The members that an answer names as aware; none in an answer that is not readable."""
-    listed: Any = None
-    with suppress(ValueError, RecursionError):
-        if answer and len(answer) <= LONGEST_BYTES:
-            listed = json.loads(answer)
-    return _known(listed, [*members, SERVER])
+    return _known(read_json(answer or b"", LONGEST_BYTES), [*members, SERVER])
 
 
 def _known(listed: Any, members: list[str]) -> set[str]:

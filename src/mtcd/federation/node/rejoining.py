@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mtcd.core.errors import JournalError, WireError
+from mtcd.core.received import are_whole, read_json
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.node.link import IncomingRequest
 from mtcd.protocol.codec.limits import MOST
@@ -140,17 +141,14 @@ def lacking(reliable: ReliableParty, other: int, told: Counts) -> int:
 
 
 def _read(body: bytes) -> Counts:
-    try:
-        told: Any = json.loads(body)
-        found = Counts(**told)
-    except (ValueError, TypeError, RecursionError):
-        raise WireError("counts", "are not those of a party") from None
-    beyond: list[Any] = [None]
-    if isinstance(found.beyond, list):
-        beyond = found.beyond
-    whole = [found.sent, found.below, *beyond]
+    told = read_json(body)
+    if not isinstance(told, dict) or told.keys() != set(Counts._fields):
+        raise WireError("counts", "are not those of a party")
+    found = Counts(**told)
     if not isinstance(found.run, str) or not isinstance(found.ended, bool):
         raise WireError("counts", "are not those of a party")
-    if not all(type(one) is int and 0 <= one < MOST for one in whole):
+    if not are_whole([found.sent, found.below], 0, MOST - 1):
+        raise WireError("counts", "are out of range")
+    if not are_whole(found.beyond, 0, MOST - 1):
         raise WireError("counts", "are out of range")
     return found

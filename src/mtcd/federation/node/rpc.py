@@ -12,11 +12,11 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from hashlib import blake2b
-from typing import Any
 
 import networkx as nx
 
 from mtcd.core.errors import ConfigError, DataError, MtcdError, WireError
+from mtcd.core.received import is_whole, read_json
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.counters import Counters, reason_of
@@ -228,20 +228,12 @@ def _head(to: str, left: int, by: list[str]) -> bytes:
 def _read_head(body: bytes, members: list[str]) -> tuple[str, int, list[str], int]:
     """The receiver, the hops left, the parties passed, and the offset of the sealed part."""
     end = body.find(b"\n", 0, LONGEST_HEAD_BYTES * (1 + len(members)))
-    try:
-        head: Any = json.loads(body[:end]) if end >= 0 else None
-        to, left, by = head["to"], head["left"], head["by"]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise WireError("head", "is not that of a relayed request") from None
-    if (
-        to not in members
-        or not isinstance(by, list)
-        or not all(name in members for name in by)
-        or not isinstance(left, int)
-        # A flag is an int, too.
-        or isinstance(left, bool)
-        or not 0 <= left <= 2 * len(members)
-    ):
+    head = read_json(body[: max(end, 0)])
+    if not isinstance(head, dict) or not {"to", "left", "by"} <= head.keys():
+        raise WireError("head", "is not that of a relayed request")
+    to, left, by = head["to"], head["left"], head["by"]
+    are_members = isinstance(by, list) and all(name in members for name in [to, *by])
+    if not are_members or not is_whole(left, 0, 2 * len(members)):
         raise WireError("head", "names an unknown party, or has too many hops left")
     return to, left, by, end + 1
 

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from mtcd.config.schema import Config, PrivacySection, SyntheticData
 from mtcd.config.settings import build_settings
 from mtcd.core.errors import DataError, WireError
+from mtcd.core.mappings import attributes
+from mtcd.core.received import are_texts, is_whole
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.delivery.reliable_party import ReliableParty
@@ -28,7 +30,7 @@ from mtcd.federation.transport import MEGABYTE
 from mtcd.methods.method import Method, resolved_stepsize
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.party import Party
-from mtcd.training.divergence import DIVERGED
+from mtcd.training.rules import DIVERGED
 from mtcd.training.stop import Stop
 
 
@@ -37,7 +39,7 @@ def settings_of(config: BundleConfig) -> tuple[Method, Stop, Costs]:
     parts = ("model", "method", "stop", "costs", "compute", "seed")
     # the data are with the parties
     nothing = SyntheticData(synthetic="ridge", samples=1, features=1, clients=1)
-    given = {part: getattr(config, part) for part in parts} | {"model": built_in_only(config.model)}
+    given = attributes(config, parts) | {"model": built_in_only(config.model)}
     given |= {"privacy": config.privacy or PrivacySection()}
     method, _, stop, costs = build_settings(Config.model_construct(data=nothing, **given))
     return method, stop, costs
@@ -104,14 +106,11 @@ class ParticipantTable:
             raise WireError("settings", "are not those of a run")
         # labels, one for each sample, are sent in one message
         most = self.config.limits.message_mb * MEGABYTE // 8
-        # `type`, not isinstance: True is an int in Python.
-        if type(settings["samples"]) is not int or not 1 <= settings["samples"] <= most:
+        if not is_whole(settings["samples"], 1, most):
             raise WireError("samples", "is out of range")
         if type(settings["stepsize"]) is not float or not 0 < settings["stepsize"] < float("inf"):
             raise WireError("stepsize", "is not a finite number above 0")
-        if not isinstance(settings["notes"], list) or not all(
-            isinstance(note, str) for note in settings["notes"]
-        ):
+        if not are_texts(settings["notes"]):
             raise WireError("notes", "are not a list of texts")
         return settings
 

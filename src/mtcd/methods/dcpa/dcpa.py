@@ -27,7 +27,7 @@ import scipy
 
 from mtcd.core.arrays import Array
 from mtcd.core.checks import check_number
-from mtcd.core.errors import ConfigError, did_you_mean
+from mtcd.core.errors import ConfigError, check_known
 from mtcd.methods.messages import Messages
 from mtcd.methods.method import METHODS, Method, Stepsize, check_connected, resolved_stepsize
 from mtcd.methods.prices import Prices
@@ -122,8 +122,7 @@ class DCPA(Method):
 
     def __post_init__(self) -> None:
         self._check_local_settings()
-        if self.variant not in VARIANTS:
-            raise ConfigError(f"method.variant: {did_you_mean(str(self.variant), VARIANTS)}")
+        check_known(self.variant, VARIANTS, "method.variant:")
         for name in ("dual_stepsize", "consensus_stepsize"):
             if getattr(self, name) is not None:
                 check_number(f"method.{name}", getattr(self, name), above=0)

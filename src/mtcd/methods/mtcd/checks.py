@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mtcd.core.checks import check_whole
-from mtcd.core.errors import ConfigError, did_you_mean
+from mtcd.core.errors import ConfigError, check_known
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.features import ACCELERATIONS
 from mtcd.protocol.model import Problem
@@ -71,9 +71,8 @@ def _are_clusters(given: object) -> bool:
 
 
 def _check_local_solver(method: MTCD) -> None:
-    if method.local_solver not in SOLVERS:
-        hint = did_you_mean(str(method.local_solver), SOLVERS)
-        raise ConfigError(f"method.local_solver: unknown solver {method.local_solver!r}: {hint}")
+    problem = f"method.local_solver: unknown solver {method.local_solver!r}:"
+    check_known(method.local_solver, SOLVERS, problem)
 
     # The bound is of f on all samples; on another batch it would be another function. And a block
     # that is solved on a few samples fits these alone.

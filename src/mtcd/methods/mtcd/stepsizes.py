@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mtcd.core.checks import check_number, check_whole
-from mtcd.core.errors import ConfigError, did_you_mean
+from mtcd.core.errors import check_known
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.features import ACCELERATIONS
 from mtcd.protocol.batches import Batches
@@ -94,9 +94,7 @@ class Schedule:
     warmup: int = 0
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            hint = did_you_mean(self.kind, KINDS)
-            raise ConfigError(f"method.schedule.kind: nothing is called {self.kind!r}; {hint}")
+        check_known(self.kind, KINDS, f"method.schedule.kind: nothing is called {self.kind!r};")
         check_whole("method.schedule.every", self.every)
         check_whole("method.schedule.warmup", self.warmup, least=0)
         # A cosine may go down to 0; the other kinds would stay there for ever.

@@ -22,7 +22,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from mtcd.core.arrays import Array, Rows, is_sparse
+from mtcd.core.arrays import Array, Rows, dense, is_sparse
 from mtcd.data.vertical import Block
 from mtcd.models.glm.fit import LabelFit
 from mtcd.models.glm.newton import NewtonBlock
@@ -286,7 +286,7 @@ def wide_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: fl
     """
     transposed, gradient_of, l2 = X.T, _gradient(X, y, loss, penalty), penalty.l2
     rows = loss.scaled(np.ones(X.shape[0]))
-    s, U = np.linalg.eigh(loss.curvature * (rows[:, None] * _dense(X @ transposed) * rows))
+    s, U = np.linalg.eigh(loss.curvature * (rows[:, None] * dense(X @ transposed) * rows))
     outside = float(summed_powers(np.array(l2), Q, eta))
     inside = loss.curvature * (summed_powers(s + l2, Q, eta) - outside)
     # Directions with s = 0 are outside of the row space of X: there W has nothing to add, and the
@@ -348,7 +348,7 @@ def _gram(X: Block, loss: Loss) -> Array:
     """A bound of the second derivative of the loss in theta: c X^T X, rows scaled by the weights of
     samples."""
     scaled = loss.scaled(X)
-    return loss.curvature * _dense(scaled.T @ scaled)
+    return loss.curvature * dense(scaled.T @ scaled)
 
 
 def _l2_weights(X: Block, penalty: Penalty) -> Array:
@@ -356,10 +356,3 @@ def _l2_weights(X: Block, penalty: Penalty) -> Array:
     weights = np.full(X.shape[1], penalty.l2)
     weights[X.shape[1] - penalty.free :] = 0.0
     return weights
-
-
-def _dense(matrix: Block) -> Array:
-    # A product of sparse blocks is sparse, and small enough to be made dense.
-    if is_sparse(matrix):
-        matrix = matrix.toarray()
-    return np.asarray(matrix)

@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
-from mtcd.core.arrays import Array, is_sparse
+from mtcd.core.arrays import Array, dense, is_sparse
 from mtcd.data.vertical import Block
 from mtcd.models.glm.penalty import Penalty
 from mtcd.models.losses import Loss
@@ -263,6 +263,4 @@ def _rows_times(weights: Array, X: Block) -> Block:
 
 
 def _dense(matrix: Block) -> Array:
-    if is_sparse(matrix):
-        matrix = matrix.toarray()
-    return np.array(matrix)
+    return np.array(dense(matrix))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from mtcd.core.arrays import Array, is_sparse
+from mtcd.core.arrays import Array, dense, is_sparse
 from mtcd.data.vertical import Block
 from mtcd.models.losses import Loss
 
@@ -116,13 +116,6 @@ TOLERANCE = 1e-7
 # krylov_bound: how far above the true value it may be, and the probability that it is below.
 MARGIN = 0.01
 RISK = 1e-9
-
-
-def dense(matrix: Any) -> Array:
-    """The matrix as an array."""
-    if is_sparse(matrix):
-        matrix = matrix.toarray()
-    return np.asarray(matrix)
 
 
 def top_eigenvalue(gram: Array) -> float:

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mtcd.core.arrays import Array
+from mtcd.core.arrays import Array, all_finite
 from mtcd.core.errors import ConfigError
 from mtcd.core.seeding import stream
 from mtcd.models.losses.loss import Loss
@@ -222,7 +222,7 @@ def _check_hessian(loss: Loss, y: Array, point: _Point) -> None:
     direction = point.random("second derivative").standard_normal(z.shape)
     here = np.asarray(loss.gradient(z, y))
     product = np.asarray(loss.hessian_product(z, y, direction))
-    if not (np.isfinite(here).all() and np.isfinite(product).all()):
+    if not all_finite(here, product):
         return
     wrong = np.ones(z.shape, dtype=bool)
     shown = (0.0, 0.0)
@@ -232,7 +232,7 @@ def _check_hessian(loss: Loss, y: Array, point: _Point) -> None:
         behind = z - length * direction
         after = np.asarray(loss.gradient(ahead, y))
         before = np.asarray(loss.gradient(behind, y))
-        if not (np.isfinite(after).all() and np.isfinite(before).all()):
+        if not all_finite(after, before):
             return
         # differences are relative to the steps as they were rounded
         # A kink has two slopes, and any number between them may be called the second derivative.

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import DataError, listing
+from mtcd.core.mappings import positions
 from mtcd.core.registry import Registry
 
 NONE: Mapping[str, float] = MappingProxyType({})
@@ -94,7 +95,7 @@ def class_numbers(labels: NDArray[Any], classes: Sequence[str | float]) -> NDArr
     """The number of each label's class; an error names a label that no training sample had."""
     # `unique` first: of many samples with few classes, only the classes are looked up.
     found, places = np.unique(labels, return_inverse=True)
-    known = {one: number for number, one in enumerate(classes)}
+    known = positions(classes)
     unseen = [one for one in found.tolist() if one not in known]
     if unseen:
         raise DataError(

@@ -9,7 +9,7 @@ from itertools import accumulate
 import torch
 from torch import Tensor
 
-from mtcd.core.errors import ConfigError, did_you_mean, listing
+from mtcd.core.errors import ConfigError, check_known, listing
 
 
 class Aggregation(ABC):
@@ -101,10 +101,7 @@ AGGREGATIONS: dict[str, type[Aggregation]] = {"sum": Sum, "mean": Mean, "concat"
 
 def check_aggregation(name: str) -> None:
     """Reject an unknown aggregation."""
-    if name not in AGGREGATIONS:
-        raise ConfigError(
-            f"model.aggregation: nothing is called {name!r}; {did_you_mean(name, AGGREGATIONS)}"
-        )
+    check_known(name, AGGREGATIONS, f"model.aggregation: nothing is called {name!r};")
 
 
 def make_aggregation(name: str, clients: Sequence[str], widths: Sequence[int]) -> Aggregation:

@@ -13,7 +13,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from mtcd.core.arrays import Array
-from mtcd.core.errors import ConfigError, DataError, did_you_mean, listing
+from mtcd.core.errors import ConfigError, DataError, check_known, listing
+from mtcd.core.mappings import positions
 from mtcd.models.label_noise import LabelNoise
 from mtcd.models.metrics import Outputs
 from mtcd.models.splitnet.client import Loss
@@ -44,10 +45,7 @@ def find_loss(
         loss = "cross-entropy" if classes else "squared"
     if callable(loss):
         return loss, getattr(loss, "has_classes", labels.dtype.kind != "f")
-    if loss not in LOSSES:
-        raise ConfigError(
-            f"model.loss: no loss is called {loss!r}; {did_you_mean(str(loss), LOSSES)}"
-        )
+    check_known(loss, LOSSES, f"model.loss: no loss is called {loss!r};")
     if loss == "cross-entropy" and not classes:
         raise DataError(
             "loss 'cross-entropy' needs classes as labels, but these are numbers with fractions."
@@ -62,7 +60,7 @@ def encode(labels: NDArray[np.generic], classes: Classes | None) -> Tensor:
     # In single precision, as the networks compute.
     if classes is None:
         return torch.as_tensor(labels.astype(np.float32))
-    place = {label: i for i, label in enumerate(classes)}
+    place = positions(classes)
     found = [place.get(label, -1) for label in labels.tolist()]
     if -1 in found:
         row = found.index(-1)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mtcd.core.arrays import is_sparse
 from mtcd.core.checks import check_whole
-from mtcd.core.errors import ConfigError, did_you_mean
+from mtcd.core.errors import ConfigError, check_known
 from mtcd.core.rows import Rows
 from mtcd.core.seeding import stream
 from mtcd.models.predicted import true_labels
@@ -96,8 +96,7 @@ def importance(
     trained: TrainedAdditive, X: Any, y: Any, kind: str, repeats: int, seed: int, by_column: bool
 ) -> Rows:
     """The importance of this kind, 'gain' or 'permutation'."""
-    if kind not in KINDS:
-        raise ConfigError(f"importance: unknown kind {kind!r}: {did_you_mean(str(kind), KINDS)}")
+    check_known(kind, KINDS, f"importance: unknown kind {kind!r}:")
     if kind == "gain":
         return gains(trained)
     if X is None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from mtcd.core.arrays import Array
-from mtcd.core.errors import ConfigError, did_you_mean
+from mtcd.core.errors import ConfigError, check_known, did_you_mean
 from mtcd.data.prepare.recipe import AUTO, TREES
 from mtcd.models.label_noise import LabelNoise, settings_to_store
 from mtcd.models.losses import LOSSES, Labels, Loss
@@ -295,11 +295,8 @@ def family_of(party: str, given: Any) -> Family:
     family = FAMILIES[kind]
     known = [one.name for one in fields(family)]  # type: ignore[arg-type]
     for name in settings:
-        if name not in known:
-            raise ConfigError(
-                f"model.parties: {party!r}: {kind} has no setting {name!r}; "
-                f"{did_you_mean(name, known)}"
-            )
+        problem = f"model.parties: {party!r}: {kind} has no setting {name!r};"
+        check_known(name, known, problem)
     return family(**settings)
 
 

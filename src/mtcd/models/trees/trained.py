@@ -226,7 +226,7 @@ def read_additive(folder: Path, about: dict[str, Any], _model: object = None) ->
     try:
         # Read whole before it is decoded: the file is closed, whatever is wrong with it.
         with np.load(io.BytesIO((folder / PARTS).read_bytes()), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
+            arrays = dict(stored)
     except BadZipFile as error:
         raise ValueError(f"{PARTS} is not a file of arrays: {error}") from None
     parts = []

@@ -16,6 +16,7 @@ import scipy  # its parts are loaded when they are used
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError
+from mtcd.core.mappings import positions
 from mtcd.network.topology import Network, make_network
 
 
@@ -135,7 +136,7 @@ class DeclaredFacts(Facts):
 
     def chain(self) -> Chain:
         """The chain, checked: rows are probabilities, hops are to neighbours."""
-        place = {k: i for i, k in enumerate(self.clients)}
+        place = positions(self.clients)
         entries = []
         for k, row in self.rows.items():
             self._check(k, row, place)
@@ -201,7 +202,7 @@ def inside(network: Network, clients: Sequence[int]) -> Network:
     names = tuple(network.clients[k] for k in clients)
     if network.complete:
         return make_network("complete", names)
-    place = {k: i for i, k in enumerate(clients)}
+    place = positions(clients)
     neighbours = []
     for k in clients:
         neighbours.append(tuple(place[j] for j in network.neighbours[k] if j in place))

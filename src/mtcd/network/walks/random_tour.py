@@ -12,6 +12,7 @@ import scipy  # its parts are loaded when they are used
 
 from mtcd.core.arrays import Array
 from mtcd.core.checks import check_whole
+from mtcd.core.mappings import positions
 from mtcd.core.seeding import uniform
 from mtcd.network.repair import repaired_tree
 from mtcd.network.topology import Network
@@ -82,7 +83,7 @@ class RandomTourWalk(Walk):
         return self._orders[key]
 
     def facts(self, network: Network, clients: Sequence[int]) -> Facts:
-        place = {k: i for i, k in enumerate(clients)}
+        place = positions(clients)
         tree = []
         for k in clients:
             tree.append([place[j] for j in self.tree[k]])

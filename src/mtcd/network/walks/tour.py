@@ -12,6 +12,7 @@ import numpy as np
 from mtcd.core.arrays import Array
 from mtcd.core.checks import check_whole
 from mtcd.core.errors import NetworkError
+from mtcd.core.mappings import positions
 from mtcd.network.repair import repaired
 from mtcd.network.topology import Network
 from mtcd.network.tours import closed_walk
@@ -85,7 +86,7 @@ class TourWalk(Walk):
         return TourWalk(network, members, tour=repaired(self.tour, network, members))
 
     def facts(self, network: Network, clients: Sequence[int]) -> Facts:
-        place = {k: i for i, k in enumerate(clients)}
+        place = positions(clients)
         return TourFacts([place[k] for k in self.tour])
 
 

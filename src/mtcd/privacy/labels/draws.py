@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.core.errors import ConfigError, MtcdError, system_reason
 from mtcd.core.files import locked, replaced
 from mtcd.privacy.settings import Labels, LabelSource
 
@@ -97,7 +97,7 @@ class TableDraws:
         except FileNotFoundError:
             return ()
         except OSError as error:
-            raise MtcdError(f"{self.path} cannot be read: {error.strerror or error}.") from None
+            raise MtcdError(f"{self.path} cannot be read: {system_reason(error)}.") from None
 
     @property
     def epsilon(self) -> float | None:
@@ -153,7 +153,7 @@ class TableDraws:
                 return result
         except OSError as error:
             raise ConfigError(
-                f"{self.path} cannot be written ({error.strerror or error}), where the draws of "
+                f"{self.path} cannot be written ({system_reason(error)}), where the draws of "
                 "the labels are kept: allow this user to write there, or train on a copy of the "
                 "table that stays in use."
             ) from None

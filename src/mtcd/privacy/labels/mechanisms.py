@@ -124,10 +124,9 @@ def noisy_values(
     purpose : str
         What they are for.
     """
-    width = high - low
-    places = np.rint((np.clip(values, low, high) - low) / width * STEPS).astype(np.int64)
+    places = _places(values, low, high, STEPS).astype(np.int64)
     moved = noisy_places(places, STEPS, epsilon, secret, purpose)
-    return np.asarray(low + moved * (width / STEPS), dtype=float)
+    return _values(moved, low, high, STEPS)
 
 
 def noisy_places(
@@ -179,11 +178,20 @@ def soft_values(
     purpose : str
         What they are for.
     """
-    width = high - low
-    places = np.rint((np.clip(values, low, high) - low) / width * SOFT_STEPS)
+    places = _places(values, low, high, SOFT_STEPS)
     # the middle of each interval of words: symmetric, and neither 0 nor 1
     uniform = (words(secret, purpose, len(values)) + 0.5) / ONE
     noise = np.clip(scipy.special.ndtri(uniform), -SOFT_TAIL, SOFT_TAIL) * deviation
     # halves between two steps: no label with noise is 0, which is what parties without labels have
     moved = places + np.floor(noise * SOFT_STEPS) + 0.5
-    return np.asarray(low + moved * (width / SOFT_STEPS), dtype=float)
+    return _values(moved, low, high, SOFT_STEPS)
+
+
+def _places(values: Array, low: float, high: float, steps: int) -> Array:
+    """The nearest place of each value on a grid of the range; the nearest end, if it is outside."""
+    return np.asarray(np.rint((np.clip(values, low, high) - low) / (high - low) * steps))
+
+
+def _values(places: NDArray[Any], low: float, high: float, steps: int) -> Array:
+    """The values at places of the grid."""
+    return np.asarray(low + places * ((high - low) / steps), dtype=float)

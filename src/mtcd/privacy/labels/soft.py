@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mtcd.core.checks import check_number
-from mtcd.core.errors import ConfigError, DataError, did_you_mean
+from mtcd.core.errors import ConfigError, DataError, check_known
 from mtcd.models.losses import Loss
 from mtcd.models.losses.logistic import Logistic
 from mtcd.models.losses.squared import Squared
@@ -214,10 +214,7 @@ def read_label_privacy(given: Any) -> LabelDP | SoftLabels:
     kind = SoftLabels if "soft" in given else LabelDP
     known = [one.name for one in fields(kind) if one.init]
     for name in given:
-        if name not in known:
-            raise ConfigError(
-                f"privacy.labels: no setting is called {name!r}: {did_you_mean(str(name), known)}"
-            )
+        check_known(name, known, f"privacy.labels: no setting is called {name!r}:")
     if kind is LabelDP and "epsilon" not in given:
         raise ConfigError("privacy.labels: give the epsilon of each label: {epsilon: 2}.")
     return kind(**given)

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy  # its parts are loaded when they are used
 
-from mtcd.core.arrays import Array, is_sparse
+from mtcd.core.arrays import Array, dense
 from mtcd.data.vertical import Block
 from mtcd.models.glm.penalty import Penalty
 from mtcd.privacy.sealed.bfv.cipher import Integers
@@ -48,9 +48,7 @@ class SealedBlock(Stateful):
 
     def __init__(self, X: Block, penalty: Penalty, depth: int) -> None:
         # a product under encryption takes all samples: there are no zeros to skip
-        if is_sparse(X):
-            X = X.toarray()
-        self.X = np.asarray(X, float)
+        self.X = np.asarray(dense(X), float)
         self.penalty, self.depth = penalty, depth
         self.tour = 0
         self.theta = np.zeros(self.X.shape[1])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtcd.core.arrays import Array, is_sparse
+from mtcd.core.arrays import Array, dense
 from mtcd.core.errors import ConfigError, DataError
 from mtcd.models.glm.model import LinearProblem
 from mtcd.privacy.sealed.plan import SealedPlan
@@ -53,8 +53,7 @@ class SealedChecks:
 
     def resolution(self, plan: SealedPlan, X: Any, party: str) -> None:
         """Refuse a column of which rounding to integers would leave too little."""
-        dense = _dense(X)
-        plan.scales(plan.parameters()).check_resolution(dense, party)
+        plan.scales(plan.parameters()).check_resolution(np.asarray(dense(X), float), party)
 
     def block(self, X: Any, party: str) -> None:
         """Refuse a block whose gradients would tell labels."""
@@ -112,7 +111,7 @@ def check_columns(X: Any, party: str) -> None:
     A column singles out the rows in which it does not have its most frequent value; a constant one,
     as that of the intercept, singles out none.
     """
-    for j, column in enumerate(_dense(X).T):
+    for j, column in enumerate(np.asarray(dense(X), float).T):
         apart = _singled_out(column)
         if 0 < apart < FEWEST_ROWS:
             raise DataError(
@@ -120,12 +119,6 @@ def check_columns(X: Any, party: str) -> None:
                 "a sealed training its gradient would tell the labels of these rows. Leave out "
                 f"columns with fewer than {FEWEST_ROWS} such rows."
             )
-
-
-def _dense(X: Any) -> Array:
-    if is_sparse(X):
-        X = X.toarray()
-    return np.asarray(X, float)
 
 
 def _singled_out(column: Array) -> int:

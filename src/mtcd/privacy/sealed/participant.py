@@ -16,6 +16,7 @@ import numpy as np
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import DataError, WireError
+from mtcd.core.received import are_whole, is_whole, read_json
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.credentials.bundle_schema import BundleConfig
 from mtcd.federation.delivery.reliable_party import ReliableParty
@@ -223,12 +224,11 @@ def columns_to_bytes(columns: int) -> bytes:
 
 def columns_from_bytes(party: str, data: bytes) -> int:
     """Decode and check the report of another party."""
-    try:
-        report = json.loads(data)
-    except (ValueError, RecursionError):
-        raise DataError(f"{party}: {FIELD} cannot be read.") from None
+    report = read_json(data)
+    if report is None:
+        raise DataError(f"{party}: {FIELD} cannot be read.")
     columns = report.get("columns") if isinstance(report, dict) and len(report) == 1 else None
-    if type(columns) is not int or not 1 <= columns <= MOST_COLUMNS:
+    if not is_whole(columns, 1, MOST_COLUMNS):
         raise DataError(f"{party}: {FIELD} is out of range.")
     return columns
 
@@ -251,8 +251,7 @@ def sizes_from(settings: Mapping[str, Any], parties: int) -> SealedSizes:
     columns, start = settings["columns"], settings["start"]
     if not isinstance(columns, list) or len(columns) != parties:
         raise WireError(FIELD, "is not given for each party")
-    # `type`, not isinstance: True is an int.
-    if not all(type(one) is int and 1 <= one <= MOST_COLUMNS for one in columns):
+    if not are_whole(columns, 1, MOST_COLUMNS):
         raise WireError(FIELD, "is out of range")
     if type(start) is not float or not 0 < start < 1e300:
         raise WireError("start", "is not a finite number above 0")

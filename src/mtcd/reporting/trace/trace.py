@@ -171,7 +171,7 @@ class Trace:
         """Read a file; raises ``ValueError`` or ``KeyError`` if it is not valid."""
         # files may be from strangers: a pickle would run their code
         with np.load(read_zip(path), allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in arrays.files}
+            found = dict(arrays)
         if found.pop("format", 0) != FORMAT:
             raise ValueError(f"{path.name} is of another version")
 

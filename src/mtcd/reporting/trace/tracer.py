@@ -14,6 +14,7 @@ from dataclasses import make_dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
+from mtcd.core.mappings import attributes
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER, Message
 
@@ -240,7 +241,7 @@ class Tracer:
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps: plain values."""
-        state = {name: getattr(self, name) for name in self.state_fields}
+        state = attributes(self, self.state_fields)
         if self.before:
             state["before"] = self.before
         return state

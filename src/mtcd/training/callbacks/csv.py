@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.core.errors import ConfigError, raised_as
 from mtcd.core.files import check_writable, write_whole
 from mtcd.core.rows import Rows
 from mtcd.training.callbacks.callback import CALLBACKS, Callback, Moment, RunInfo
@@ -85,13 +85,11 @@ class CsvWriter(Callback):
             self._write_all()
 
     def _append(self, row: Mapping[str, Any]) -> None:
-        try:
-            with Path(self.file).open("a", newline="") as file:
-                csv.DictWriter(file, self._columns).writerow(row)
-        except OSError as error:
-            raise MtcdError(
-                f"{self.file} could not be written: {error.strerror or error}."
-            ) from None
+        with (
+            raised_as(f"{self.file} could not be written"),
+            Path(self.file).open("a", newline="") as file,
+        ):
+            csv.DictWriter(file, self._columns).writerow(row)
 
     def _write_all(self) -> None:
         self._columns = self._rows.columns

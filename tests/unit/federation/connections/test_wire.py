@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from mtcd.core.errors import WireError
 from mtcd.federation.connections.wire import (
     ANSWER,
+    LONGEST_OPENING_BYTES,
     OPENING_HEAD_BYTES,
     REQUEST,
     Frame,
@@ -91,3 +92,37 @@ def test_another_opening_is_refused_by_its_head(head: bytes, words: str) -> None
 def test_an_opening_without_names_is_refused(content: bytes) -> None:
     with pytest.raises(WireError, match="not readable"):
         decode_opening(content)
+
+
+@pytest.mark.parametrize(
+    ("length", "fits"),
+    [(0, False), (1, True), (LONGEST_OPENING_BYTES, True), (LONGEST_OPENING_BYTES + 1, False)],
+)
+def test_an_opening_has_one_byte_to_the_most(length: int, fits: bool) -> None:
+    head = b"MTCDLINK\0\1" + length.to_bytes(2, "big")
+    if fits:
+        assert opening_bytes(head) == length
+        return
+    with pytest.raises(WireError, match="opening has no usable length"):
+        opening_bytes(head)
+
+
+@pytest.mark.parametrize(
+    ("what", "name", "fits"),
+    [
+        (REQUEST, b"x", True),
+        (ANSWER, b"", True),
+        (3, b"", True),
+        (0, b"", False),
+        (4, b"", False),
+        (REQUEST, b"\xff", False),
+    ],
+)
+def test_a_frame_is_a_request_an_answer_or_a_sign_of_life(
+    what: int, name: bytes, fits: bool
+) -> None:
+    if fits:
+        assert FrameReader._kind(what, name) == name.decode()
+        return
+    with pytest.raises(WireError, match="has a head that is not one of a frame"):
+        FrameReader._kind(what, name)

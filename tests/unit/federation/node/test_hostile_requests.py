@@ -25,7 +25,7 @@ from mtcd.federation.node.passing import order_of
 from mtcd.federation.node.refusal import Refusal
 from mtcd.federation.node.rpc import NO, OK
 from mtcd.federation.node.training import DEFERRED
-from mtcd.training.divergence import DIVERGED
+from mtcd.training.rules import DIVERGED
 from own_parts import model_section
 from problems import MODELS, make_data
 
@@ -342,6 +342,8 @@ def test_a_message_of_parts_has_as_many_as_are_allowed_and_not_a_byte_more() -> 
             unwrap(data, ("run",), 3)
     with pytest.raises(WireError, match="head is not readable"):
         unwrap(b"\n" + sent, ("run",), 3)
+    with pytest.raises(WireError, match="head is not readable"):
+        unwrap(b'{"run": "r", "sizes": []}x', ("run",), 0)
 
 
 @pytest.mark.parametrize(("run", "sound"), [("r" * 64, True), ("r", True), ("r" * 65, False)])

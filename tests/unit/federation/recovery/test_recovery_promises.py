@@ -2,12 +2,15 @@
 are down."""
 
 from collections import Counter
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from lone_worlds import DATA, lone_world
 from mtcd.federation.recovery.detours import next_around
+from mtcd.federation.recovery.lone_token import LoneToken
 from mtcd.federation.recovery.search import Promises, Search
 from mtcd.network.topology import make_network
 from mtcd.network.walks import make_walk
@@ -160,3 +163,54 @@ def test_around_a_client_that_is_down_a_tour_keeps_its_direction(sender: int, to
 def test_a_lone_tour_that_lost_its_place_goes_on_along_a_link() -> None:
     found = {passed_to("cycle", 1, hop) for hop in range(5)}
     assert found <= {1, 2, 3}
+
+
+class Open:
+    """A client of a lone token with these ballots open, of others and of its own."""
+
+    def __init__(
+        self, promised: dict[int, tuple[int, bool]], own: tuple[int, bool] | None = None
+    ) -> None:
+        self.lone: Any = object.__new__(LoneToken)
+        self.lone.promises = Promises()
+        for initiator, (hop, binding) in promised.items():
+            self.lone.promises.promised[initiator] = Prepare(hop, 9, binding), 0
+        self.lone.search = None
+        if own is not None:
+            self.lone.search = SimpleNamespace(hop=own[0], binding=own[1])
+        self.lone.delivery = SimpleNamespace(terms={4: 1})
+
+    def defers(self, payload: Any, term: int = 4) -> bool:
+        message = Message(2, 1, payload)
+        return bool(self.lone.must_defer(Envelope(2, 1, 0, 0, term, {}, message, frozenset())))
+
+
+TOKEN = Token(0, 0, 3, np.ones(1), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("promised", "own", "defers"),
+    [
+        ({}, None, False),
+        ({2: (5, False)}, None, False),
+        ({2: (5, True)}, None, True),
+        ({}, (5, False), False),
+        ({}, (5, True), True),
+        ({2: (5, False)}, (5, True), True),
+    ],
+)
+def test_a_token_waits_while_a_binding_ballot_is_open(
+    promised: dict[int, tuple[int, bool]], own: tuple[int, bool] | None, defers: bool
+) -> None:
+    client = Open(promised, own)
+    assert client.defers(TOKEN) == defers
+    assert not client.defers(TOKEN, term=3), "a stale one is not waited for"
+    assert not client.defers(Release(1))
+
+
+@pytest.mark.parametrize(("hop", "defers"), [(4, False), (5, False), (6, True)])
+def test_of_two_initiators_the_one_with_the_later_hop_waits(hop: int, defers: bool) -> None:
+    for client in (Open({2: (5, True)}), Open({}, (5, True))):
+        assert client.defers(Prepare(hop, 9, True)) == defers
+        assert not client.defers(Prepare(hop, 9, False))
+    assert not Open({2: (5, False)}, (5, False)).defers(Prepare(hop, 9, True))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.core.arrays import Array
+from mtcd.core.arrays import Array, all_finite
 from mtcd.core.files import COEFFICIENTS
 from mtcd.core.rows import Rows
 from mtcd.data.prepare import ColumnPreparation
@@ -71,7 +71,7 @@ class PartyBlock(OwnBlock):
     @property
     def finite(self) -> bool:
         """Whether all numbers are finite: if not, the training diverged."""
-        return bool(np.isfinite(self.theta).all() and np.isfinite(self.intercept).all())
+        return all_finite(self.theta, self.intercept)
 
     @property
     def outputs(self) -> int:

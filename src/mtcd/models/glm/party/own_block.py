@@ -142,7 +142,7 @@ def read_npz(folder: Path, made: Callable[[dict[str, Any], dict[str, NDArray[Any
         # Read whole before it is decoded: NumPy's errors for a damaged zip depend on when it is
         # noticed.
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
+            arrays = dict(stored)
         return made(json.loads(str(arrays["about"])), arrays)
     except FileNotFoundError:
         raise MtcdError(

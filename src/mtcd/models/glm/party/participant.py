@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError, DataError, WireError
+from mtcd.core.received import is_whole
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.node.log import Log
@@ -52,8 +53,8 @@ from mtcd.models.losses.own import check_own_loss
 from mtcd.models.metrics import all_metrics
 from mtcd.protocol.party import Client, Party
 from mtcd.protocol.token import Token
-from mtcd.training.divergence import Divergence, worst_end_of
 from mtcd.training.plateau import WINDOWS
+from mtcd.training.rules import Divergence, worst_end_of
 
 
 class LinearParticipant(ParticipantTable):
@@ -138,7 +139,7 @@ class LinearParticipant(ParticipantTable):
         samples, outputs = settings["samples"], settings["outputs"]
         # Each party has a column of the aggregate per output, and none has more classes than
         # samples.
-        if type(outputs) is not int or not 1 <= outputs <= samples:
+        if not is_whole(outputs, 1, samples):
             raise WireError("outputs", "is out of range")
         method, network = self.method.with_stepsize(settings["stepsize"]), config.network
         self.resolved = method

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from mtcd.core.errors import WireError
+from mtcd.core.mappings import without_none
 from mtcd.methods.method import Method, resolve_stepsize
 from mtcd.models.glm import reports
 from mtcd.models.glm.model import LinearProblem
@@ -28,7 +29,7 @@ class CurvatureReport(reports.Curvature):
 
     def to_bytes(self) -> bytes:
         """Encode as JSON, in which numbers read back exactly."""
-        report = {key: value for key, value in asdict(self).items() if value is not None}
+        report = without_none(asdict(self))
         return json.dumps(report).encode()
 
     @staticmethod

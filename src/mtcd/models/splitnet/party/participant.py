@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mtcd.core.errors import ConfigError, DataError, WireError
 from mtcd.core.files import WEIGHTS
+from mtcd.core.received import are_whole, is_whole, read_json
 from mtcd.federation.credentials.bundle import Bundle
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.node.log import Log
@@ -67,7 +68,7 @@ from mtcd.models.splitnet.setup import opening_cost, split_bounds, split_parties
 from mtcd.models.splitnet.training import check_split, outside_guarantee, pace_of
 from mtcd.protocol.model import SplitStage
 from mtcd.protocol.party import Party
-from mtcd.training.divergence import Divergence, worst_end_of
+from mtcd.training.rules import Divergence, worst_end_of
 
 FUSION_CODE = "fusion_code"
 NOT_EVALUATED = (
@@ -351,12 +352,9 @@ class SplitParticipant(ParticipantTable):
 
 
 def _width(name: str, answer: bytes) -> int:
-    try:
-        # Twenty digits are more than any width has.
-        width = json.loads(answer[:20])
-    except ValueError:
-        width = None
-    if type(width) is not int or not 0 < width <= WIDEST:
+    # Twenty digits are more than any width has.
+    width = read_json(answer[:20])
+    if not is_whole(width, 1, WIDEST):
         raise DataError(
             f"{name} did not report the output width of its network: is it of the same version of "
             f"mtcd?"
@@ -367,9 +365,7 @@ def _width(name: str, answer: bytes) -> int:
 def _check_widths(widths: Any, parties: int) -> None:
     """Refuse widths that the label holder sends, if no networks of so many parties have them."""
     # Before any memory is taken by them.
-    if not isinstance(widths, list):
-        raise WireError("widths", "are not those of networks")
-    if not all(type(width) is int and 0 < width <= WIDEST for width in widths):
+    if not are_whole(widths, 1, WIDEST):
         raise WireError("widths", "are not those of networks")
     if len(widths) != parties:
         raise WireError("widths", "are not one for every party")

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mtcd.core.arrays import Array, is_sparse
 from mtcd.core.errors import listing, warn_of_data
+from mtcd.core.mappings import attributes
 from mtcd.data.frames import as_frame
 from mtcd.data.prepare.values import as_column, texts
 from mtcd.estimators.base import SplitEstimator, checked_weights, frame_categories, value_errors
@@ -111,9 +112,7 @@ class TreesEstimator(SplitEstimator):
             "adaptive",
         )
         with value_errors():
-            return Trees(
-                loss, **{name: getattr(self, name) for name in ("delta", "quantile", *shape)}
-            )
+            return Trees(loss, **attributes(self, ("delta", "quantile", *shape)))
 
     def _default_method(self) -> Method:
         model = Trees()

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from mtcd.core.errors import ConfigError, MtcdError, WireError
+from mtcd.core.errors import ConfigError, MtcdError, WireError, raised_as, system_reason
+from mtcd.core.received import are_whole
 from mtcd.privacy.sealed.bfv.parameters import LARGEST_PRIME, Parameters, plain_prime
 
 
@@ -27,9 +28,7 @@ def parse_parameters(content: bytes) -> Parameters:
             raise WireError("parameters", "do not have the expected fields")
         # JSON is another party's: types and ranges are checked before `Parameters` sees them.
         bits = found.pop("modulus_bits")
-        if not isinstance(bits, list) or not all(
-            type(size) is int and 30 <= size <= LARGEST_PRIME for size in bits
-        ):
+        if not are_whole(bits, 30, LARGEST_PRIME):
             raise WireError("parameters.modulus_bits", "are not sizes of primes")
         if not 2 <= len(bits) <= 8:
             raise WireError(
@@ -69,19 +68,15 @@ def write_private(path: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             writing.unlink(missing_ok=True)
         raise MtcdError(
-            f"The secret key could not be written to {path}: {error.strerror or error}."
+            f"The secret key could not be written to {path}: {system_reason(error)}."
         ) from None
 
 
 def read_private(path: Path) -> bytes:
     """Read such a file; one that others can read is rejected."""
-    try:
+    with raised_as(f"The secret key cannot be read from {path}"):
         mode = path.stat().st_mode & 0o077
         content = path.read_bytes()
-    except OSError as error:
-        raise MtcdError(
-            f"The secret key cannot be read from {path}: {error.strerror or error}."
-        ) from None
     # others may have read it, and can open every token of the run
     if mode:
         raise MtcdError(

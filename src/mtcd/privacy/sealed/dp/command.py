@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast
 
 from mtcd.core import features
 from mtcd.core.errors import ConfigError, DataError
+from mtcd.core.mappings import without_none
 from mtcd.core.terminal.screen import screen
 from mtcd.core.terminal.table import ScreenTable
 from mtcd.core.terminal.text import escape
@@ -48,7 +49,7 @@ def budget_facts(table: Path, delta: float | None = None) -> dict[str, Any]:
     if budget.table.exists():
         content = budget.digest()
     others = {name: one.facts(table) for name, one in _other_accounts()}
-    return {name: facts for name, facts in others.items() if facts is not None} | {
+    return without_none(others) | {
         "table": str(table),
         "file": str(budget.path),
         "delta": at,

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TypeVar
 
-from mtcd.core.errors import ConfigError, MtcdError
+from mtcd.core.errors import ConfigError, MtcdError, system_reason
 from mtcd.core.files import locked, replaced
 from mtcd.privacy.sealed.dp.budget import epsilon_of
 
@@ -91,7 +91,7 @@ class TableBudget:
         except FileNotFoundError:
             return ()
         except OSError as error:
-            raise MtcdError(f"{self.path} cannot be read: {error.strerror or error}.") from None
+            raise MtcdError(f"{self.path} cannot be read: {system_reason(error)}.") from None
         return self._read(content)
 
     def epsilon(self, delta: float) -> float:
@@ -137,7 +137,7 @@ class TableBudget:
         except FileNotFoundError:
             return ""
         except OSError as error:
-            raise MtcdError(f"{self.table} cannot be read: {error.strerror or error}.") from None
+            raise MtcdError(f"{self.table} cannot be read: {system_reason(error)}.") from None
 
     def _read(self, content: bytes) -> tuple[Entry, ...]:
         if not content:  # made to be locked, by a process that was killed then
@@ -174,7 +174,7 @@ class TableBudget:
                 return result
         except OSError as error:
             raise ConfigError(
-                f"{self.path} cannot be written ({error.strerror or error}), and what "
+                f"{self.path} cannot be written ({system_reason(error)}), and what "
                 f"{self.table.name} spends must be counted: allow this user to write there, or "
                 "train on a copy of the table that stays in use."
             ) from None

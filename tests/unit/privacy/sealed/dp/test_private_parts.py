@@ -21,11 +21,11 @@ from mtcd.privacy.sealed.dp.noise import gaussian_noise
 from mtcd.privacy.sealed.dp.plan import (
     PrivateBlock,
     PrivatePlan,
+    PrivateScales,
     PrivateSteering,
     clip_rows,
     clipping_length,
 )
-from mtcd.privacy.sealed.dp.scales import PrivateScales
 from mtcd.privacy.sealed.dp.settings import PrivateTours, by_party
 from mtcd.privacy.sealed.payloads import SealedEnd
 from mtcd.protocol.ledger.ledger import Ledger
@@ -245,6 +245,16 @@ def test_seeded_noise_is_bound_to_the_data_and_all_settings() -> None:
     ]
     assert len(set(found)) == len(found)
     assert found[0] == secret()
+
+
+def test_the_order_in_which_parties_are_named_changes_nothing() -> None:
+    problem: Any = MODEL.problem(make_data(MODEL, N, [3, 7, 5], seed=1))
+    named = {"c": 1.0, "a": 2.0, "b": 3.0}
+    secrets = []
+    for parties in (named, dict(sorted(named.items()))):
+        tours = replace(CLEAR, dp=replace(CLEAR.dp, parties=parties))
+        secrets.append(tours._insecure_secret(problem, NETWORK, 5).tobytes())
+    assert secrets[0] == secrets[1]
 
 
 def test_the_secret_is_forgotten_after_the_last_tour() -> None:
