@@ -10,7 +10,7 @@ does not pay for what is off.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from mtcd.core.registry import Registry
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mtcd.methods.mtcd.plan import Plan
     from mtcd.methods.mtcd.roaming import Roaming
     from mtcd.methods.mtcd.server import TokenServer
+    from mtcd.methods.planned import PlanSetting
 
 Update = Callable[[Theta, Token, LocalUpdates], Theta]
 """The local updates of a visit: (theta_k, token, updates) -> the new theta_k. The aggregate is
@@ -105,6 +106,28 @@ class AccelerationKind(ABC):
     no other numbers, and no more digits than masks leave."""
     planned: ClassVar[frozenset[str]] = frozenset()
     """The objectives for which ``mtcd plan`` tries it: smooth, nonsmooth, or both."""
+
+    @classmethod
+    def tried(cls, name: str, method: MTCD, setting: PlanSetting) -> Iterator[MTCD]:
+        """The settings with which ``mtcd plan`` tries it: see ``planned``.
+
+        Parameters
+        ----------
+        name
+            Its name in ``method.acceleration``.
+        method
+            A method without it, with tokens, walk and clusters, and one step at a visit.
+        setting
+            The problem and the network.
+
+        Returns
+        -------
+        iterator of MTCD
+            Step sizes are numbers.
+        """
+        from mtcd.methods.mtcd.planned import steps_of_tours  # which imports this module
+
+        return steps_of_tours(name, method, setting)
 
     @classmethod
     @abstractmethod

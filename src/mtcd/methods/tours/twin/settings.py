@@ -8,7 +8,9 @@ mix of both directions is never worse than either, and needs no tuning.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from mtcd.core.errors import ConfigError
 from mtcd.methods.mtcd.checks import GRADIENT
@@ -21,6 +23,9 @@ from mtcd.network.walks import WALKS
 from mtcd.protocol.transports.transport import DEFAULT
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
+if TYPE_CHECKING:
+    from mtcd.methods.planned import PlanSetting
+
 MOST = 80
 """M, the most directions that are kept: those of 40 tours."""
 
@@ -30,6 +35,13 @@ class Twin(AccelerationKind):
     """Two models on the way, and the best mix of both at home."""
 
     adapts = True
+    planned = frozenset({"smooth"})
+
+    @classmethod
+    def tried(cls, name: str, method: MTCD, setting: PlanSetting) -> Iterator[MTCD]:
+        if method.hops is None:  # it needs no settings, and knows no clusters
+            twin = replace(method, acceleration=name, stepsize="auto")
+            yield twin.with_stepsize(cls.first_stepsize(setting.smoothness).value)
 
     @classmethod
     def check_settings(cls, method: MTCD) -> None:
