@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import mtcd
 from mtcd.config.model_schema import ModelSection
@@ -19,6 +20,7 @@ from mtcd.models.glm.config import linear_parts
 from mtcd.models.glm.kind import LINEAR
 from mtcd.models.splitnet.configured import model_of_run
 from mtcd.models.splitnet.kind import SPLIT
+from mtcd.models.splitnet.recipe import SplitRecipe
 from mtcd.models.trees.kind import ADDITIVE
 from mtcd.training.kinds import Request, kind_of
 
@@ -160,3 +162,15 @@ def test_a_run_of_a_network_needs_the_config_of_one() -> None:
     assert list(model.representations) == ["a"]
     with pytest.raises(MtcdError, match="run holds a split network, but its config.yaml is of an"):
         model_of_run(Path("run"), config_of("linear"), about)
+
+
+@pytest.mark.parametrize(
+    ("device", "asked", "used"),
+    [("cpu", "auto", "auto"), ("cpu", "cpu", "cpu"), ("cuda:1", "auto", "cuda")],
+)
+def test_processes_use_a_gpu_where_this_one_does(device: str, asked: str, used: str) -> None:
+    problem: Any = SimpleNamespace(
+        device=torch.device(device), compute=SimpleNamespace(device=asked)
+    )
+    recipe = SplitRecipe(mtcd.MTCD(), mtcd.make_network("path", ["a", "b"]), 0, problem)
+    assert recipe.device() == used
