@@ -6,13 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-CLOCKED = ("pilots", "planning", "halving", "refine", "screening", "hosted_pilots")
 TICK = 50e-6  # about what a hop takes
 
 
 def use_clock(monkeypatch: pytest.MonkeyPatch, clock: Callable[[], float]) -> None:
-    for module in ("training.observer", *(f"planner.{name}" for name in CLOCKED)):
-        monkeypatch.setattr(f"mtcd.{module}.perf_counter", clock)
+    for module in ("budget", "planning"):
+        monkeypatch.setattr(f"mtcd.planner.{module}.process_time", clock)
 
 
 @pytest.fixture

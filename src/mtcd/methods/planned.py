@@ -8,13 +8,16 @@ then changes its number of local updates and its step size.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import cast
 
 from mtcd.core import features
+from mtcd.core.errors import ConfigError
 from mtcd.methods.method import Method, resolved_stepsize
 from mtcd.network.topology import Network
+from mtcd.protocol.transports.transport import TRANSPORTS
 from mtcd.theory.stepsize import Smoothness
 
 CANDIDATES = "mtcd.plan_candidates"
@@ -79,6 +82,18 @@ class PlanSetting:
     outputs: int
     seed: int
     server: bool = True
+    bytes_count: bool = False
+    """Whether the size of a message in bytes makes a difference."""
+
+    @property
+    def nonsmooth(self) -> bool:
+        """Whether the penalty has a part that is not smooth: l1."""
+        return bool(self.smoothness.problem.nonsmooth)
+
+    @property
+    def quadratic(self) -> bool:
+        """Whether f is its own quadratic upper bound."""
+        return bool(self.smoothness.problem.loss.quadratic)
 
     @property
     def batch(self) -> int | None:
@@ -104,6 +119,11 @@ class PlanSetting:
     def parts_together(self) -> Sequence[float]:
         """The parts of 1/L to try for all clients at once."""
         return TOGETHER if self.batch is None else NOISY
+
+    @property
+    def parts_alone(self) -> Sequence[float]:
+        """The parts of ``alone`` to try where one client moves at a time."""
+        return (1.0,) if self.batch is None else NOISY
 
     def together(self, part: float, Q: int) -> float:
         """A step size for all clients at once: Q steps are this part of 1/L."""
@@ -147,6 +167,8 @@ class Planned:
         """The same method with one setting changed a little: for a search around a good one."""
         if method.stepsize is None:
             return
+        if setting.bytes_count and any(one.name == "transport" for one in fields(method)):  # type: ignore[arg-type]
+            yield from other_transports(method)
 
         if any(one.name == "local_updates" for one in fields(method)):  # type: ignore[arg-type]
             for factor in (2.0, 0.5):
@@ -199,6 +221,15 @@ class Planned:
         for k, near in enumerate(network.neighbours):
             cut[machine_of[k]] += sum(machine_of[k] != machine_of[j] for j in near)
         return float(max(cut) > 0), float(max(cut))
+
+
+def other_transports(method: Method) -> Iterator[Method]:
+    """The same method, with its tokens in every other form that it may have."""
+    for name, transport in TRANSPORTS.usable().items():
+        if not transport.planned or name == method.transport:
+            continue
+        with suppress(ConfigError):  # not with this acceleration or rule
+            yield replace(method, transport=name)  # type: ignore[type-var]
 
 
 UNDECLARED = Planned()

@@ -6,31 +6,32 @@ Those of MTCD and STCD stand here; what other methods propose is registered by t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import cast
+from typing import Any, cast
 
 from mtcd.core import features
 from mtcd.core.errors import ConfigError
-from mtcd.methods.method import Method, resolve_stepsize, resolved_stepsize
+from mtcd.methods.method import Method, resolved_stepsize
+from mtcd.methods.mtcd.checks import GRADIENT, NEWTON, SOLVERS
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.features import ACCELERATIONS
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
-from mtcd.methods.planned import CANDIDATES, NOISY, Planned, PlanSetting, planned
+from mtcd.methods.mtcd.planned import BLOCKS
+from mtcd.methods.planned import CANDIDATES, Planned, PlanSetting, other_transports, planned
 from mtcd.network.clusters import Cluster
 from mtcd.network.topology import Network
 from mtcd.network.tours import closed_walk
 from mtcd.network.walks import WALKS
 
-# parts of 1/max_k L_k for tokens that move at once, a cluster each, and for accelerated tours
-APART = (1.0, 0.2, 0.04)
 CROSSING_TOKENS = (2, 4, 8)
 CROSSING_HOPS = (1, 4)  # times the number of clients
-TOURS = (1, 3)  # of a cluster between syncs, without acceleration
+CROSSING_UPDATES = 20
 MOST_TOKENS = 64
+LONGER = 10  # times the local updates, where any number of them takes two products
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +80,6 @@ class Space(PlanSetting):
             yield from self._clustered()
             yield from self._crossing()
 
-    def _adaptive_ones(self) -> list[str]:
-        return [name for name in self.accelerations if ACCELERATIONS[name].adapts]
-
     def _rules(self, tokens: str) -> list[str]:
         """The rules that are planned for such tokens."""
         found = []
@@ -98,27 +96,26 @@ class Space(PlanSetting):
             return
 
         step = 1.0 / float(self.smoothness.blocks.max())  # all samples, whatever the config's batch
-        for acceleration in self._adaptive_ones():
-            yield self._adaptive(STCD(walk="tour", acceleration=acceleration))
+        for name in self.accelerations:
+            yield from ACCELERATIONS[name].tried(name, STCD(1, step, walk="tour"), self)
 
         walks = [name for name, walk in WALKS.usable().items() if walk.planned == "candidate"]
         for Q in self.local_updates:
-            # extrapolation is not stable at every step: it may need a smaller one
-            for part, acceleration in product(APART, self.accelerations):
-                yield STCD(Q, part * step, walk="tour", acceleration=acceleration)
-
             for walk in walks:
                 yield STCD(Q, step, walk=walk)
 
     @property
     def token_counts(self) -> list[int]:
-        """Numbers of clusters to try: doubling, from the number of connected components on."""
+        """Numbers of clusters to try: doubling, from the number of connected components on; and a
+        cluster for each client."""
         count, most = max(2, len(self.network.components)), self.network.size
         counts: list[int] = []
         # one number in any case, even where there are more components than MOST_TOKENS
         while count <= most and (not counts or count <= MOST_TOKENS):
             counts.append(count)
             count *= 2
+        if counts and most <= MOST_TOKENS and most not in counts:
+            counts.append(most)
 
         return counts or [1]
 
@@ -131,40 +128,15 @@ class Space(PlanSetting):
         for kind in kinds:
             # a roam that ends in the middle of a tour would leave out clients of its cluster
             tour = longest_tour(self.network, kind.token_clusters(self.network, self.seed) or ())
-            touring = replace(kind, hops=tour, walk="tour")
-            for acceleration in self._for_full_batches(self._adaptive_ones()):
-                yield self._adaptive(replace(touring, acceleration=acceleration))
-
-            for Q, part in product(self.local_updates, self._parts):
-                step = part * self.alone
-                base = replace(touring, local_updates=Q, stepsize=step, batch=self.batch)
-                yield from self._of_clusters(base, tour)
-
-    @property
-    def _parts(self) -> Sequence[float]:
-        """The parts of the longest step of one client alone that are tried."""
-        if self.batch is None:
-            return APART
-        return NOISY
-
-    def _for_full_batches(self, accelerations: list[str]) -> list[str]:
-        """These accelerations; none with mini-batches, whose tokens differ from tour to tour even
-        where the models do not."""
-        if self.batch is None:
-            return accelerations
-        return []
-
-    def _of_clusters(self, base: MTCD, tour: int) -> Iterator[Method]:
-        """With every acceleration, and with every rule and some numbers of tours between syncs."""
-        for acceleration in self._for_full_batches(self.accelerations):
-            yield replace(base, acceleration=acceleration)
-
-        for rule, tours in product(self._rules("clustered"), TOURS):
-            yield replace(base, hops=tours * tour, combine=rule)
-
-    def _adaptive(self, method: MTCD) -> Method:
-        """Tours that choose their steps by themselves."""
-        return resolve_stepsize(method, self.smoothness)[0]
+            step = self.alone
+            touring = replace(kind, hops=tour, walk="tour", stepsize=step, batch=self.batch)
+            # none with mini-batches, whose tokens differ from tour to tour even where the models do
+            # not
+            if self.batch is None:
+                for name in self.accelerations:
+                    yield from ACCELERATIONS[name].tried(name, touring, self)
+            for name in self._rules("clustered"):
+                yield from RULES[name].tried(replace(touring, combine=name), self)
 
     def _crossing(self) -> Iterator[Method]:
         """Tokens that may go anywhere."""
@@ -174,9 +146,10 @@ class Space(PlanSetting):
             walk = "tour"
 
         rules = self._rules("crossing")
-        settings = product(rules, CROSSING_TOKENS, CROSSING_HOPS, self.local_updates)
-        for rule, tokens, times, Q in settings:
-            yield MTCD(tokens, times * K, Q, self.alone, self.batch, rule, walk)
+        for rule, tokens, times in product(rules, CROSSING_TOKENS, CROSSING_HOPS):
+            for part in self.parts_alone:
+                step = part * self.alone
+                yield MTCD(tokens, times * K, CROSSING_UPDATES, step, self.batch, rule, walk)
 
 
 def short(method: Method) -> Method:
@@ -206,26 +179,54 @@ def neighbours(space: Space, method: Method) -> Iterator[Method]:
 def _changed(space: Space, method: Method) -> Iterator[Method]:
     if isinstance(method, MTCD):
         yield from _other_memory(method)
+        yield from _other_solvers(space, method)
         if method.hops is None:
             yield from _other_walks(method)
             yield from _other_homes(space, method)
         else:
             yield from _other_roams(space, method, method.hops)
-        if method.adaptive:  # it chooses its steps by itself
+        # it chooses its steps by itself, or solves whole blocks
+        if method.adaptive or method.local_solver == NEWTON:
+            if space.bytes_count:
+                yield from other_transports(method)
             return
 
     yield from planned(method).changed(space, method)
 
 
+def _with(method: MTCD, **changes: Any) -> Iterator[MTCD]:
+    """The method with these settings; none if its acceleration or rule refuses them."""
+    with suppress(ConfigError):
+        yield replace(method, **changes)
+
+
 def _other_memory(method: MTCD) -> Iterator[Method]:
     """More or fewer tours that an acceleration remembers."""
-    if not method.acceleration or method.adaptive:
+    if not method.acceleration:
         return
 
     most = ACCELERATIONS[method.acceleration].most_starts(method)
-    for depth in (most + 1, most + 3, most - 1):
+    for depth in (2 * most, most + 2, most // 2):
         if depth >= 1:
-            yield replace(method, depth=depth)
+            yield from _with(method, depth=depth)
+
+
+def _other_solvers(space: Space, method: MTCD) -> Iterator[Method]:
+    """Another local solver, and longer or shorter visits where their length costs nothing."""
+    # on a bound of f: a quadratic is its own, and the prox of l1 takes single steps
+    if method.batch is not None or space.nonsmooth:
+        return
+
+    if not space.quadratic:
+        for solver in SOLVERS:
+            if solver != method.local_solver:
+                yield from _with(method, local_solver=solver)
+    if method.adaptive or method.local_solver == NEWTON:
+        return
+    if space.quadratic or method.local_solver != GRADIENT:
+        for Q in (LONGER * method.local_updates, method.local_updates // LONGER):
+            if 1 <= Q <= BLOCKS[-1]:
+                yield replace(method, local_updates=Q)
 
 
 def _other_walks(method: MTCD) -> Iterator[Method]:

@@ -66,7 +66,7 @@ def plan(
         typer.Option(metavar="GAP", help="Relative gap to reach. Default: stop.gap, or 1e-4."),
     ] = None,
     budget: Annotated[
-        str, typer.Option(metavar="TIME", help="Time for the pilots: 60s, 2m, 1h.")
+        str, typer.Option(metavar="TIME", help="CPU time for the pilots: 60s, 2m, 1h.")
     ] = "60s",
     out: Annotated[
         Path | None,

@@ -7,14 +7,13 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from time import perf_counter
 from uuid import uuid4
 
 from mtcd.config.build import Setup, build
 from mtcd.config.schema import Config
 from mtcd.core.workers import Backend, Failed, News, Workers, open_workers
 from mtcd.methods.method import Method
-from mtcd.planner.halving import Advance, one_by_one
+from mtcd.planner.halving import UNFAIR, Advance, Clock, one_by_one
 from mtcd.planner.links import Links
 from mtcd.planner.pilots import Pilot, PlanTask
 from mtcd.protocol.ledger.costs import Costs
@@ -45,6 +44,7 @@ class Advanced:
     status: str | None
     worked: float
     rows: list[Measurement]
+    computed: float = 0.0
 
 
 @dataclass
@@ -79,8 +79,8 @@ class PilotJob:
             return None
 
         pilot = kept.pilots.setdefault(self.number, Pilot(kept.task, self.method))
-        pilot.advance(perf_counter() + self.seconds, self.most)
-        return Advanced(pilot.status, pilot.worked, pilot.rows)
+        pilot.advance(kept.task.clock() + self.seconds, self.most)
+        return Advanced(pilot.status, pilot.worked, pilot.rows, pilot.computed)
 
 
 class HostedPilot(Pilot):
@@ -91,17 +91,28 @@ class HostedPilot(Pilot):
         self.hosts, self.number = hosts, hosts.next_number()
         self.worker: int | None = None
         self.here = False
+        self._computed = 0.0
+
+    @property
+    def computed(self) -> float:
+        """Seconds that all parties have computed in a simulation."""
+        if self.here:
+            return super().computed
+        return self._computed
 
     def advance(self, until: float, most: float = math.inf) -> None:
         if self.here:
             super().advance(until, most)
         elif self.status is None:
-            self.hosts.advance([self], until, lambda pilot: most)
+            self.hosts.advance([self], until, self.task.clock, lambda pilot: most)
 
     def take(self, news: News) -> None:
         """The answer of the worker."""
         if isinstance(news, Advanced):
+            # the budget is that of all processes together
+            self.task.clock.add(news.worked - self.worked)
             self.status, self.worked, self.rows = news.status, news.worked, news.rows
+            self._computed = news.computed
         elif isinstance(news, Failed) and news.lost:
             # with its worker the parties are gone; another one could be lost to the same cause
             self.here, self.rows = True, []
@@ -143,19 +154,20 @@ class Hosts:
         self,
         pilots: Sequence[HostedPilot],
         end: float,
+        clock: Clock,
         most: Callable[[HostedPilot], float],
         tick: Callable[[], None] = lambda: None,
     ) -> None:
-        """Continue these pilots until this time of ``perf_counter``, each on its worker, several at
-        a time."""
+        """Continue these pilots until this time of the clock, each on its worker, several at a
+        time."""
         waiting, busy = list(pilots), dict[int, HostedPilot]()
         while waiting or busy:
             for worker in self.workers.idle:
                 pilot = _next_for(worker, waiting)
                 if pilot is not None:
-                    # so that those which have to wait get as much time as the first
-                    turns = math.ceil(len(waiting) / self.workers.jobs)
-                    seconds = max(0.0, end - perf_counter()) / turns
+                    # so that those which have to wait get something too
+                    share = max(0.0, end - clock()) / len(waiting)
+                    seconds = min(end - clock(), UNFAIR * share)
                     waiting.remove(pilot)
                     # from now on it stays there: its parties are kept by that process
                     busy[pilot.number], pilot.worker = pilot, worker
@@ -165,8 +177,8 @@ class Hosts:
             # those that lost their worker, while the workers are busy with the others
             for pilot in [one for one in waiting if one.here]:
                 waiting.remove(pilot)
-                left = max(0.0, end - perf_counter())
-                pilot.advance(perf_counter() + left / (len(waiting) + 1), most(pilot))
+                left = max(0.0, end - clock())
+                pilot.advance(clock() + left / (len(waiting) + 1), most(pilot))
 
             tick()
             waiting += self._returned(busy)
@@ -194,11 +206,10 @@ def _next_for(worker: int, waiting: Sequence[HostedPilot]) -> HostedPilot | None
 
 @dataclass(frozen=True)
 class Racing:
-    """How pilots are made, how several are continued, and how many at a time."""
+    """How pilots are made, and how several are continued."""
 
     make: Callable[[PlanTask, Method, bool], Pilot] = Pilot
     advance: Advance = one_by_one
-    jobs: int = 1
 
 
 @contextmanager
@@ -211,4 +222,4 @@ def hosting(backend: Backend | None, setup: Setup, task: PlanTask) -> Iterator[R
     with open_workers(backend) as workers:
         hosts = Hosts(workers, settings)
         hosts.prepare()
-        yield Racing(hosts.pilot, hosts.advance, workers.jobs)
+        yield Racing(hosts.pilot, hosts.advance)

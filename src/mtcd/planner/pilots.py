@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from time import perf_counter
 
 import numpy as np
 
@@ -20,11 +19,15 @@ from mtcd.models.glm.config import linear_parts
 from mtcd.models.glm.model import LinearProblem
 from mtcd.models.glm.training import best_objective
 from mtcd.network.topology import Network
+from mtcd.planner.budget import CpuClock
 from mtcd.planner.forecast import ROUGH, Forecast, forecast
 from mtcd.planner.links import Links
 from mtcd.planner.timing import Travel, travel
+from mtcd.planner.virtual_time import VirtualTime, VirtualTimeEngine
+from mtcd.protocol.engine import Engine
 from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.ledger.ledger import LINKS, Ledger
+from mtcd.protocol.party import Parties
 from mtcd.theory.stepsize import Smoothness
 from mtcd.training.history import Measurement
 from mtcd.training.observer import Observer
@@ -50,6 +53,8 @@ class PlanTask:
     """f*."""
     target: float
     seed: int
+    clock: CpuClock = field(default_factory=CpuClock)
+    """What the budget counts."""
 
     @staticmethod
     def of(setup: Setup, target: float, costs: Costs, links: Links | None) -> PlanTask:
@@ -60,6 +65,8 @@ class PlanTask:
         problem = model.problem(data)
         # once, and cached on disk: it takes longer than any pilot
         best = best_objective(data, model, problem)
+        # without metrics: nobody reads those of a pilot
+        problem = replace(problem, evaluation=None)
         return PlanTask(problem, setup.network, costs, links, best, target, setup.config.seed)
 
     @cached_property
@@ -109,9 +116,10 @@ class Pilot:
         self.status: str | None = None
         """None while it can go on. Then converged, diverged, refused or dismissed."""
         self.worked = 0.0
-        """Seconds that were spent on it."""
+        """CPU seconds that were spent on it."""
         self.rows: list[Measurement] = []
         self._observer: Observer | None = None
+        self._simulated: VirtualTime | None = None
         self._seen: tuple[tuple[int, str | None], Forecast] | None = None
 
     @property
@@ -126,8 +134,19 @@ class Pilot:
             return 0
         return self.rows[-1].iteration
 
+    @property
+    def spent(self) -> float:
+        """What it has cost so far: the quantity to minimise."""
+        return self.iterations * self.rate
+
+    @property
+    def unit(self) -> float:
+        """What it costs to pass all clients once."""
+        distinct = self.task.travel(self.method).distinct
+        return self.rate * self.task.network.size / max(distinct, ROUNDING)
+
     def advance(self, until: float, most: float = math.inf) -> None:
-        """Go on until this time of ``perf_counter``, or the target, or until the objective is above
+        """Go on until this time of the clock, or the target, or until the objective is above
         ``most``."""
         limit = FOR_EVER
         # not one iteration more: what costs more than the best cannot be chosen
@@ -136,11 +155,11 @@ class Pilot:
         if self.status is not None or limit <= self.iterations:
             return
 
-        began = perf_counter()
+        began = self.task.clock()
         self.status = self._train(Stop(gap=self.task.target, iterations=limit), until)
         if self.status is not None:
             self._observer = None  # the parties take memory, and are not needed any more
-        self.worked += perf_counter() - began
+        self.worked += self.task.clock() - began
 
     def _train(self, stop: Stop, until: float) -> str | None:
         """Go on until then; what the pilot's status is."""
@@ -158,17 +177,22 @@ class Pilot:
     def _observed(self) -> Observer:
         if self._observer is None:
             task = self.task
-
-            engine = engine_for(
-                self.method.parties(task.problem, task.network, task.seed), Ledger()
-            )
+            engine = self._engine(self.method.parties(task.problem, task.network, task.seed))
             # by the same rule as in a training, so that a pilot diverges where that would
             worst = worst_end_of(self.method, linear=True)
             self._observer = Observer(
-                task.problem, engine, task.costs, task.best, worst, pausing=True
+                task.problem, engine, task.costs, task.best, worst, pausing=True, now=task.clock
             )
             self.rows = self._observer.rows
         return self._observer
+
+    def _engine(self, parties: Parties) -> Engine:
+        """With links, one with the time of a simulation: what a message waits for, how long it is,
+        and what its sender computes, are then as in ``mtcd simulate``."""
+        if self.task.links is None:
+            return engine_for(parties, Ledger())
+        self._simulated = VirtualTime(self.task.links)
+        return VirtualTimeEngine(self._simulated, parties, Ledger())
 
     def dismiss(self) -> None:
         """Dismiss the pilot: by its forecast it is not needed."""
@@ -209,7 +233,7 @@ class Pilot:
         """The quantity to minimise, per iteration: the cost, or with links the seconds."""
         if self.task.links is None:
             return self.cost_rate
-        return self.wire_rate + self.compute_rate
+        return self.wall_rate
 
     @property
     def cost_rate(self) -> float:
@@ -219,23 +243,14 @@ class Pilot:
         return self.rows[-1].cost / self.iterations
 
     @property
-    def wire_rate(self) -> float:
-        """Seconds on the wire per iteration, with messages as large as they were; 0 without
-        links."""
-        way = self.task.travel(self.method)
-        if way.wire is None:
+    def wall_rate(self) -> float:
+        """Seconds per iteration, as they were simulated; on the wire alone, if nothing was; 0
+        without links."""
+        if self.task.links is None:
             return 0.0
-        return way.latency + self._message_size(way.floats) * (way.wire - way.latency)
-
-    def _message_size(self, floats: int) -> float:
-        """How many times ``floats`` a message between clients was: extrapolation and the like send
-        more than the token."""
-        if not self.rows or not floats:
-            return 1.0
-        sent = self.rows[-1].messages["client_client"]
-        if not sent:
-            return 1.0
-        return self.rows[-1].floats["client_client"] / (sent * floats)
+        if self.iterations:
+            return self.rows[-1].seconds / self.iterations
+        return self.task.travel(self.method).wire or 0.0
 
     @property
     def compute_rate(self) -> float:
@@ -243,15 +258,25 @@ class Pilot:
         if not self.iterations:
             return 0.0
 
+        # a pilot computes for all parties in one process, one after the other
+        parallel = self.task.travel(self.method).parallel
+        if self.task.links is not None:
+            return self.computed / (self.iterations * parallel)
+
         # the later half only: before, clients prepare for their first visit
         last, middle = self.rows[-1], self.rows[len(self.rows) // 2]
         seconds = last.seconds / self.iterations
         done = self.iterations - middle.iteration
         if done:
             seconds = (last.seconds - middle.seconds) / done
+        return seconds / parallel
 
-        # a pilot computes for all parties in one process, one after the other
-        return seconds / self.task.travel(self.method).parallel
+    @property
+    def computed(self) -> float:
+        """Seconds that all parties have computed in a simulation."""
+        if self._simulated is None:
+            return 0.0
+        return sum(self._simulated.use.computing.values())
 
     @property
     def predicted(self) -> float:
@@ -276,6 +301,13 @@ class Pilot:
     def lowest_gap(self) -> float | None:
         """The lowest that was measured; None before the first measurement."""
         return min((row.gap for row in self.rows if row.gap is not None), default=None)
+
+    def gap_for(self, spent: float) -> float:
+        """The lowest gap that it had measured when it had cost so much; infinite before the first
+        measurement."""
+        far = spent / self.rate if self.rate else math.inf
+        gaps = [row.gap for row in self.rows if row.gap is not None and row.iteration <= far]
+        return min(gaps, default=math.inf)
 
     def messages(self) -> dict[str, float]:
         """By kind of link, at the target (or so far, where it never gets there)."""

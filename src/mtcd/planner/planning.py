@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 from mtcd.config.build import Setup, resolved_yaml
@@ -18,8 +18,9 @@ from mtcd.core.errors import ConfigError, MtcdError, NetworkError
 from mtcd.core.workers import Backend
 from mtcd.methods.method import resolve_stepsize
 from mtcd.methods.planned import planned
+from mtcd.planner.budget import one_blas_thread
 from mtcd.planner.candidates import Space
-from mtcd.planner.halving import Watch, race, ranked, reached
+from mtcd.planner.halving import Watch, follow, race, ranked, reached
 from mtcd.planner.hosted_pilots import Racing, hosting
 from mtcd.planner.interfaces import sharing_notes
 from mtcd.planner.links import Links
@@ -34,7 +35,7 @@ SCREEN = 0.2  # of the budget, for making candidates
 LEAST = 0.25  # of the budget, for pilots, even if the candidates took all of it
 # of what is left then: until when candidates race, their leader is taken to the target, and others
 # get a second chance
-RACE, CONFIRM, CHANCES = 0.5, 0.6, 0.75
+RACE, CONFIRM, CHANCES = 0.5, 0.65, 0.8
 FEWEST_PILOTS = 6
 
 
@@ -53,7 +54,7 @@ class SettingsPlan:
     """The config to use."""
     notes: tuple[str, ...]
     seconds: float
-    """Spent on the plan, without the optimum and the start of workers."""
+    """CPU seconds of the plan, without the optimum and the start of workers."""
     optimum_seconds: float
 
     @property
@@ -125,11 +126,11 @@ def plan(
 ) -> SettingsPlan:
     """Propose a method and its settings for the data, the network and the link costs of a config.
 
-    ``target`` is the relative gap to reach: the config's, or 1e-4. ``budget`` is in seconds; f* is
-    not counted. With ``links`` the wall-clock is to be small, otherwise the cost at ``ratio`` (the
-    config's unless given). ``watch`` is called with what is going on and how far along it is.
-    ``prefer`` orders the candidates that reach the target by another number, the least first. With
-    a ``backend``, candidates race on workers, several at a time.
+    ``target`` is the relative gap to reach: the config's, or 1e-4. ``budget`` is in CPU seconds, of
+    all workers together; f* is not counted. With ``links`` the wall-clock is to be small, otherwise
+    the cost at ``ratio`` (the config's unless given). ``watch`` is called with what is going on and
+    how far along it is. ``prefer`` orders the candidates that reach the target by another number,
+    the least first. With a ``backend``, candidates race on workers, several at a time.
     """
     if target is None:
         target = setup.stop.gap or TARGET
@@ -143,11 +144,11 @@ def plan(
         costs = replace(costs, ratio=ratio)
 
     # the budget is for pilots: neither f* nor the start of workers counts
-    began = perf_counter()
+    began = process_time()
     task = PlanTask.of(setup, target, costs, links)
-    known = perf_counter()
-    with hosting(backend, setup, task) as racing:
-        ready = perf_counter()
+    known = process_time()
+    with hosting(backend, setup, task) as racing, one_blas_thread():
+        ready = task.clock()
         pilots, notes = _pilots(setup, task, racing, ready, budget, watch)
 
     # two orders, both stable: cheapest first, then by how much of that was measured
@@ -170,7 +171,7 @@ def plan(
         links=links,
         config=config,
         notes=notes,
-        seconds=perf_counter() - ready,
+        seconds=task.clock() - ready,
         optimum_seconds=known - began,
     )
 
@@ -182,16 +183,23 @@ def _pilots(
     served = task.links is None or task.links.has_server
     own, notes = _own(setup, task, racing, served)
     resolved = resolve_stepsize(setup.method, task.smoothness)[0]
-    space = Space(task.network, task.smoothness, resolved, task.problem.outputs, task.seed, served)
-    # on a large network, making all candidates would take longer than the budget
-    methods = ordered(task, space.candidates(), began + SCREEN * budget)
-
-    now = perf_counter()
-    left = max(began + budget - now, LEAST * budget)
-    # a race has about log2(n) rungs: a candidate that stays to the end gets time on each of them
-    most = max(
-        FEWEST_PILOTS, affordable(task, racing.jobs * RACE * left / math.log2(len(methods) + 2))
+    space = Space(
+        task.network,
+        task.smoothness,
+        resolved,
+        task.problem.outputs,
+        task.seed,
+        served,
+        bytes_count=task.links is not None,
     )
+    clock = task.clock
+    # on a large network, making all candidates would take longer than the budget
+    methods = ordered(task, space.candidates(), began + SCREEN * budget, clock)
+
+    now = clock()
+    left = max(began + budget - now, LEAST * budget)
+    # half of it is for what stays longer than the first rung
+    most = max(FEWEST_PILOTS, affordable(task, RACE * left / 2))
     if len(methods) > most:
         notes += (f"Time for {most} of {len(methods)} candidates: a larger budget tries more.",)
 
@@ -201,15 +209,16 @@ def _pilots(
             "No method can work here: connect the network, or give links of a server."
         )
 
-    race(pilots, now + RACE * left, watch, racing.advance)
-    confirm(pilots, now + CONFIRM * left)
+    race(pilots, now + RACE * left, clock, watch, racing.advance)
+    confirm(pilots, now + CONFIRM * left, clock)
+    follow(pilots, now + CONFIRM * left, clock, racing.advance)
     if math.isinf(reached(pilots)):
-        race_on(pilots, now + left, watch, racing.advance)
-    second_chances(pilots, now + CHANCES * left)
+        race_on(pilots, now + left, clock, watch, racing.advance)
+    second_chances(pilots, now + CHANCES * left, clock)
 
     # refining stops at a new leader that is only forecast, so the end confirms it
     refine(task, space, pilots, now + left, watch)
-    confirm(pilots, now + left)
+    confirm(pilots, now + left, clock)
     return pilots, notes
 
 

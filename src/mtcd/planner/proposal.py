@@ -39,7 +39,7 @@ class Proposal:
         compute = forecast.until_target(pilot.compute_rate)
         wall = None
         if pilot.task.links is not None:
-            wall = forecast.until_target(pilot.wire_rate) + compute
+            wall = forecast.until_target(pilot.wall_rate)
 
         return Proposal(
             method=pilot.method,

@@ -5,41 +5,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from time import perf_counter
 
 from mtcd.methods.method import Method
 from mtcd.planner.candidates import Space, further, neighbours
 from mtcd.planner.forecast import UNKNOWN
-from mtcd.planner.halving import Advance, Watch, one_by_one, race, ranked, reached
+from mtcd.planner.halving import Advance, Clock, Watch, one_by_one, race, ranked, reached
 from mtcd.planner.pilots import Pilot, PlanTask
 from mtcd.planner.screening import kind
 
 STARTS = 4  # the best of so many kinds
 CONTENDERS = 3
 BETTER = 0.999
-PATIENCE = 3.0  # times what the best took, that a neighbour may take
-BRIEF = 0.05  # seconds that every neighbour may take
+PATIENCE = 10.0  # times the CPU time of the best, that a neighbour may take
+BRIEF = 0.1  # CPU seconds that every neighbour may take
+PART = 0.4  # of what the best cost: then a neighbour that is behind is given up
 
 
-def confirm(pilots: Sequence[Pilot], until: float) -> None:
+def confirm(pilots: Sequence[Pilot], until: float, clock: Clock) -> None:
     """Run the leading pilot to the target, until the leader has reached it: a forecast is not
     enough to be chosen."""
-    while perf_counter() < until:
+    while clock() < until:
         leader = ranked(pilots)[0]
         if leader.status == "dismissed":
             leader.revive()
         elif leader.status is not None or math.isinf(leader.predicted):
             return
 
-        # as long again as so far: a better forecast may show another leader before that
-        worked = leader.worked
-        leader.advance(min(until, perf_counter() + max(BRIEF, worked)), reached(pilots))
-        if leader.worked == worked:  # it has cost as much as the best, and is not there
+        # as far again as so far: a better forecast may show another leader before that
+        spent = leader.spent
+        leader.advance(until, min(max(2 * spent, leader.unit), reached(pilots)))
+        if leader.spent == spent:  # it has cost as much as the best, and is not there
             return
 
 
 def race_on(
-    pilots: Sequence[Pilot], until: float, watch: Watch | None, advance: Advance = one_by_one
+    pilots: Sequence[Pilot],
+    until: float,
+    clock: Clock,
+    watch: Watch | None,
+    advance: Advance = one_by_one,
 ) -> None:
     """If no pilot has reached the target: continue the best, and some without a forecast."""
     known = [pilot for pilot in ranked(pilots) if pilot.forecast.arrives]
@@ -49,10 +53,10 @@ def race_on(
     for pilot in contenders:
         pilot.revive()
     if contenders:
-        race(contenders, until, watch, advance)
+        race(contenders, until, clock, watch, advance)
 
 
-def second_chances(pilots: Sequence[Pilot], until: float) -> None:
+def second_chances(pilots: Sequence[Pilot], until: float, clock: Clock) -> None:
     """Those that may be better than the best for all that is known: each may go as far as the best
     did.
 
@@ -63,7 +67,7 @@ def second_chances(pilots: Sequence[Pilot], until: float) -> None:
     order = sorted(pilots, key=lambda pilot: (not pilot.own, pilot.forecast.sure != UNKNOWN))
     for pilot in order:
         best = reached(pilots)  # again for each, as the one before may have lowered it
-        if math.isinf(best) or perf_counter() >= until:
+        if math.isinf(best) or clock() >= until:
             return
         if pilot.status in (None, "dismissed") and _may_win(pilot, best):
             pilot.revive()
@@ -111,7 +115,7 @@ class HillClimb:
         self.task, self.space = task, space
         self.pilots = pilots
         self.until, self.watch = until, watch
-        self.began = perf_counter()
+        self.began = task.clock()
         # by repr: equal settings are one method, however often they are made
         self.tried = {repr(pilot.method) for pilot in pilots}
 
@@ -128,7 +132,7 @@ class HillClimb:
         """The first setting around the current one that is better; None if none is, or time is
         up."""
         for method in around(self.space, current.method):
-            if perf_counter() >= self.until:
+            if self.task.clock() >= self.until:
                 return None
             if repr(method) in self.tried:
                 continue
@@ -144,14 +148,29 @@ class HillClimb:
     def _show(self, current: Pilot) -> None:
         """Say around which setting is searched, and how much of the time has passed."""
         if self.watch is not None:
-            passed = (perf_counter() - self.began) / (self.until - self.began)
+            passed = (self.task.clock() - self.began) / (self.until - self.began)
             self.watch(f"around {current.method.describe()}", passed)
 
 
 def _improves(pilot: Pilot, current: Pilot, until: float) -> bool:
     """Whether it reaches the target too, for less."""
-    until = min(until, perf_counter() + max(BRIEF, PATIENCE * current.worked))
-    pilot.advance(until, current.predicted)
+    clock = pilot.task.clock
+    until = min(until, clock() + max(BRIEF, PATIENCE * current.worked))
+    pilot.advance(until, PART * current.predicted)
+    if not _is_behind(pilot, current):
+        pilot.advance(until, current.predicted)
+
     # hundreds of neighbours are tried: parties of all of them would fill the memory
     pilot.release()
     return pilot.status == "converged" and pilot.predicted < BETTER * current.predicted
+
+
+def _is_behind(pilot: Pilot, current: Pilot) -> bool:
+    """Whether it is behind what the current one was for the same cost, and by its own forecast
+    stays there."""
+    if pilot.status is not None:
+        return pilot.status != "converged"
+    if pilot.forecast.sure == UNKNOWN or pilot.lowest_gap is None:
+        return False  # a pass of it is dear: it has hardly begun
+    late = pilot.rate * pilot.forecast.low > current.predicted
+    return late and pilot.lowest_gap > current.gap_for(pilot.spent)

@@ -13,26 +13,23 @@ candidates, and when there is no time for all of them, the best of each kind go 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import zip_longest
 from operator import itemgetter
-from time import perf_counter
-
-import numpy as np
 
 from mtcd.core.errors import MtcdError
 from mtcd.methods.method import Method, resolved_stepsize
 from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.planner.pilots import PlanTask
-from mtcd.protocol.model import LocalUpdates
 
 # what extrapolation, a primal-dual iteration and one of conjugate gradients are worth, until
 # something is known
 ACCELERATED, PRIMAL_DUAL, CONJUGATE = 3.0, 0.1, 1.0
-VISIT = 20  # local updates of a visit that is timed
 # over all clients, that a pilot should at least come to: extrapolation begins after some tours
 PASSES = 12
+VISIT = 1e-4  # CPU seconds of a visit, but for its products
+SPEED, FAST = 2e9, 1e10  # floating-point operations a second: of a product, of a decomposition
 MEMORY = 1e9  # bytes that the matrices of all pilots may take together
 
 
@@ -76,7 +73,9 @@ def kind(method: Method) -> tuple[object, ...]:
     return method.kind, method.acceleration
 
 
-def ordered(task: PlanTask, methods: Iterable[Method], until: float) -> list[Method]:
+def ordered(
+    task: PlanTask, methods: Iterable[Method], until: float, clock: Callable[[], float]
+) -> list[Method]:
     """The best of each family, then of each kind, then the second best of each kind ...; what
     cannot work is left out.
 
@@ -90,7 +89,7 @@ def ordered(task: PlanTask, methods: Iterable[Method], until: float) -> list[Met
         except MtcdError:  # it cannot work here
             continue
         # what was made so far is enough to begin with
-        if perf_counter() > until:
+        if clock() > until:
             break
 
     # the best of each kind, then the second best of each ...: the kinds are the columns
@@ -110,28 +109,22 @@ def _best_first(scored: Iterable[tuple[float, Method]]) -> list[tuple[float, Met
 
 
 def affordable(task: PlanTask, seconds: float) -> int:
-    """For how many pilots there is time, if each is to pass all clients a few times; and memory."""
-    problem = task.problem
-    # the least of three: whatever else the machine does only makes a visit longer
-    firsts, laters = zip(_visits(task), _visits(task), _visits(task), strict=True)
-    pilot = len(problem.blocks) * (min(firsts) + PASSES * min(laters))
+    """For how many pilots there are CPU seconds, if each is to pass all clients a few times; and
+    memory.
+
+    By what a machine of today takes, and not by what this one takes now: a plan must not depend on
+    what else it does.
+    """
+    problem, pilot = task.problem, 0.0
+    for block in problem.blocks:
+        rows, columns = block.shape
+        # two products with the block; at the first visit a matrix of its smaller side, and its
+        # eigenvalues
+        visit = 4.0 * rows * columns * problem.outputs
+        small = float(min(rows, columns))
+        first = 2.0 * rows * columns * small + 10.0 * small**3
+        pilot += PASSES * (VISIT + visit / SPEED) + first / FAST
 
     # each client of a pilot may keep the Gram matrix of its block, over rows or columns
     matrices = sum(8.0 * min(block.shape) ** 2 for block in problem.blocks)
     return int(min(seconds / pilot, MEMORY / matrices))
-
-
-def _visits(task: PlanTask) -> tuple[float, float]:
-    """Seconds of two visits to the client with most columns: at the first, it gets ready."""
-    problem = task.problem
-    widest = max(range(len(problem.blocks)), key=lambda k: problem.blocks[k].shape[1])
-    client = problem.client(widest)
-    theta, aggregate = client.initial(), np.zeros(problem.labels.shape)
-
-    began = perf_counter()
-    updates = LocalUpdates(VISIT, 1.0 / float(task.smoothness.blocks.max()))
-    # the first visit: the client prepares for all that follow
-    theta = client.local_update(theta, aggregate, updates)
-    between = perf_counter()
-    client.local_update(theta, aggregate, updates)
-    return between - began, perf_counter() - between

@@ -75,6 +75,8 @@ class Observer:
         Called after every measurement, with whether it is the last.
     watcher
         Who follows the training.
+    now
+        The clock: of the seconds that are measured, and of the time until which ``advance`` runs.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class Observer:
         pace: Pace | None = None,
         keep: Keep | None = None,
         watcher: Watcher | None = None,
+        now: Callable[[], float] = perf_counter,
     ) -> None:
         self.problem = problem
         self.engine = engine
@@ -100,7 +103,8 @@ class Observer:
         self.watcher = watcher or Watcher()
 
         self.rows: list[Measurement] = []
-        self.clock = _Clock()
+        self.now = now
+        self.clock = _Clock(now)
         self._observations: Iterator[Progress | None] | None = None
         self._latest: Progress | None = None
         self._due: float = 0
@@ -108,6 +112,11 @@ class Observer:
         self._plateau: PlateauHistory | None = None
         self._syncs = 0
         """The syncs that the watcher has seen."""
+
+    @property
+    def slots(self) -> Mapping[str, Any]:
+        """What the last token carries; nothing where none was seen."""
+        return getattr(self._latest, "slots", {})
 
     def resume(self, rows: Sequence[Measurement], ledger: Ledger) -> None:
         """Continue an earlier training with these measurements and this ledger."""
@@ -137,7 +146,7 @@ class Observer:
         self, stop: Stop, watch: Watch | None = None, until: float = math.inf
     ) -> str | None:
         """Run until a limit is reached, and return the status; or until this time of
-        ``perf_counter``, and return None.
+        the clock, and return None.
 
         Called again, it continues. Built with ``pausing``, it checks the time after every message,
         otherwise only at observations.
@@ -182,7 +191,7 @@ class Observer:
                         self._due = min(self._next(progress.hop, stop), limit)
                         if not often:
                             self.engine.skip_to(self._due)
-                if perf_counter() >= until:
+                if self.now() >= until:
                     return None
             if self.engine.status is not None:
                 return self._ended_by_parties(self.engine.status)
@@ -415,7 +424,8 @@ class Observer:
 class _Clock:
     """The time spent training, without that of measurements."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
         self._started: float | None = None
         self._before = 0.0
 
@@ -423,7 +433,7 @@ class _Clock:
         """The time so far, with that of the part under way."""
         if self._started is None:
             return self._before
-        return self._before + (perf_counter() - self._started)
+        return self._before + (self._now() - self._started)
 
     def add(self, seconds: float) -> None:
         """The seconds of the earlier training that this one continues."""
@@ -434,7 +444,7 @@ class _Clock:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        self._started = perf_counter()
+        self._started = self._now()
         try:
             yield
         finally:
@@ -446,7 +456,7 @@ class _Clock:
         try:
             yield
         finally:
-            self._started = perf_counter()
+            self._started = self._now()
 
 
 def sentence(status: str, last: Measurement, stopped: str | None = None) -> str:

@@ -46,7 +46,7 @@ class Plateau:
     min_improvement: float = 1e-4
 
     def __post_init__(self) -> None:
-        check_whole("stop.plateau.patience", self.patience, least=1)
+        check_whole("stop.plateau.patience", self.patience)
         check_number("stop.plateau.min_improvement", self.min_improvement)
 
     def next(self, iteration: int, epoch: int) -> int:

@@ -10,7 +10,7 @@ import pytest
 from mtcd.core.checks import check_number, check_whole
 from mtcd.core.errors import ConfigError, DataError, listing
 from mtcd.core.fixed_point import NARROW, WIDE, FixedPoint
-from mtcd.core.workers.choose import Backend
+from mtcd.core.workers.processes import Backend
 
 
 @pytest.mark.parametrize(

@@ -336,6 +336,18 @@ def test_bad_entry_points_are_told_in_words(
     }
 
 
+def test_a_name_is_known_if_it_is_ours_registered_or_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points = {"mtcd.walks": {"spiral": "nowhere:Walk", "zigzag": "nowhere:Walk"}}
+    monkeypatch.syspath_prepend(str(installed(tmp_path, points)))
+    # installed, whether its code works or not
+    assert "spiral" in WALKS
+    assert "lazy" in WALKS
+    for unknown in ("spirl", "", None, 3):
+        assert unknown not in WALKS
+
+
 def test_a_plugin_that_does_not_work_gives_the_command_line_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -70,3 +70,26 @@ def test_headers_go_with_every_answer() -> None:
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(ConfigError, match="is not an address to serve at: give HOST:PORT"):
         WebServer(address, lambda path, headers: web.NOTHING, "This")
+
+
+@pytest.mark.parametrize(("method", "content"), [("GET", b"content"), ("HEAD", b"")])
+def test_a_head_is_answered_without_content(method: str, content: bytes) -> None:
+    asked: list[str] = []
+
+    def answer(path: str, headers: object) -> Answer:
+        asked.append(path)
+        return Answer(HTTPStatus.OK, "text/plain", b"content")
+
+    with WebServer("127.0.0.1:0", answer, "This") as server:
+        server.start()
+        with socket.create_connection((server.host, server.port), timeout=60) as asking:
+            asking.sendall(f"{method} /page?seed=3 HTTP/1.0\r\n\r\n".encode())
+            received = b""
+            while part := asking.recv(4096):
+                received += part
+
+    head, _, body = received.partition(b"\r\n\r\n")
+    assert b"Content-Length: 7" in head
+    assert body == content
+    # no answer depends on what follows the question mark
+    assert asked == ["/page"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mtcd.core.errors import ConfigError
-from mtcd.core.workers import Backend, Failed, choose, open_workers, processes
+from mtcd.core.workers import Backend, Failed, open_workers, processes
 from mtcd.core.workers.processes import ProcessWorkers
 
 
@@ -70,7 +70,7 @@ def test_a_death_is_told_in_words(code: int | None, said: str) -> None:
 
 def test_workers_of_a_cluster_need_the_feature(monkeypatch: pytest.MonkeyPatch) -> None:
     assert open_workers(Backend(workers=3)).jobs == 3
-    monkeypatch.setattr(choose.features, "parts", lambda group: {})
+    monkeypatch.setattr(processes.features, "parts", lambda group: {})
     with pytest.raises(ConfigError, match="no workers on Ray: leave it out"):
         open_workers(Backend(ray="auto"))
     with pytest.raises(ConfigError, match="ray is 'local', 'auto' or the address"):

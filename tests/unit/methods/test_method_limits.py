@@ -133,3 +133,13 @@ def test_copies_are_added_in_one_order_whoever_visited_first() -> None:
                 found.append(OptimalClient.after_sync(client, past).tolist())
     assert found[0] == found[1]
     assert found[2] == found[3]
+
+
+def test_tokens_of_rounds_stay_where_they_are() -> None:
+    """Without hops nothing is charged for them; what each client uploads is its representation."""
+    network = mtcd.make_network("path", ["a", "b", "c"])
+    plan = mtcd.SVFL(stepsize=0.1).plan(10, 1, network, 0)
+    assert (plan.tokens, plan.hops) == (3, 1)
+    assert not plan.charges_hops
+    assert plan.uploads_representations
+    assert mtcd.MTCD(tokens=2, hops=4, stepsize=0.1).plan(10, 1, network, 0).charges_hops

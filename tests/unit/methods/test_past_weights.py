@@ -30,6 +30,8 @@ def test_each_iteration_keeps_its_weights_in_whatever_order_they_came() -> None:
     assert list(read) == [1, 3, 5]
     for t, weights in WEIGHTS.items():
         assert read[t].tolist() == weights.tolist()
+    # as many syncs as a token may carry: room for a frame is made for these, and for no more
+    assert len(sent) == PAST.field.most(BOUNDS)
 
 
 @pytest.mark.parametrize("t", [5, 6])

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from time import perf_counter
 from typing import Any
 
 import pytest
@@ -106,7 +105,7 @@ def test_pilots_get_as_far_as_in_this_process(
     methods = [method.with_stepsize(1e-3) for method in METHODS]
     pilots = [hosts.pilot(task, method, False) for method in methods]
     for share in (0.5, 1.0):
-        hosts.advance(pilots, perf_counter() + 1e6, lambda pilot, part=share: part * COST)
+        hosts.advance(pilots, task.clock() + 1e6, task.clock, lambda pilot, part=share: part * COST)
         workers.dying = {1} if killed else set()
     for pilot, method in zip(pilots, methods, strict=True):
         alone = Pilot(task, method)
@@ -131,11 +130,11 @@ def test_a_race_on_workers_dismisses_what_is_behind(setup, task, monkeypatch, co
         for method in METHODS
         for step in (1e-3, 10.0)
     ]
-    race(pilots, counted_time() + 1.0, advance=hosts.advance)
+    race(pilots, counted_time() + 1.0, task.clock, advance=hosts.advance)
     assert {pilot.status for pilot in pilots[1::2]} <= {"diverged", "dismissed"}
     assert "diverged" in {pilot.status for pilot in pilots[1::2]}
     assert ranked(pilots)[0] in pilots[::2]
-    assert ranked(pilots)[0].status != "dismissed"
+    assert any(pilot.status in (None, "converged") for pilot in pilots[::2])
 
 
 @pytest.mark.usefixtures("counted_time")

@@ -244,7 +244,7 @@ def test_where_clients_come_and_go_tokens_of_empty_clusters_take_no_time(tmp_pat
     file = tmp_path / "links.csv"
     file.write_text("from,to,latency_ms,bandwidth_mbps\n*,*,1,100\nserver,*,1,100\n")
     planned = plan(
-        setup, target=TARGET, budget=2.0, links=mtcd.planner.links.read_links(file, setup.network)
+        setup, target=TARGET, budget=8.0, links=mtcd.planner.links.read_links(file, setup.network)
     )
     assert any(
         proposal.method.kind == "mtcd" and proposal.arrives for proposal in planned.proposals

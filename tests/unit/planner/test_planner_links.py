@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtcd import DCPA, MTCD, STCD, SVFL, TreeCG, make_network
+from mtcd import DCPA, MTCD, STCD, SVFL, Stop, TreeCG, make_network
 from mtcd.config.build import build
 from mtcd.config.read import check_config
 from mtcd.core.errors import ConfigError, NetworkError
 from mtcd.planner.links import Links, parse_budget, read_links
 from mtcd.planner.pilots import Pilot, PlanTask
+from mtcd.planner.simulate import simulate
 from mtcd.planner.timing import travel
 
 HEADER = "from,to,latency_ms,bandwidth_mbps\n"
@@ -251,10 +252,14 @@ def test_what_a_method_adds_to_its_tokens_takes_time() -> None:
     links = everywhere(10, 0.0, 1.0)
     task = PlanTask.of(setup, 1e-3, setup.costs, links)
     pilot = Pilot(task, setup.method.with_stepsize(1e-3))
-    alone = pilot.wire_rate
-    pilot.advance(math.inf, 300 * pilot.cost_rate)
+    alone = pilot.wall_rate
+    pilot.advance(math.inf, 300 * alone)
     floats, messages = (
         getattr(pilot.rows[-1], what)["client_client"] for what in ("floats", "messages")
     )
     assert floats > 1.5 * 20 * messages
-    assert pilot.wire_rate == pytest.approx(alone * floats / (20 * messages))
+    assert pilot.wall_rate > 1.5 * alone
+    # a pilot has the time of a simulation: what is foretold is what that says
+    stop = Stop(iterations=pilot.iterations)
+    simulated = simulate(replace(setup, method=pilot.method, stop=stop), links)
+    assert pilot.spent == pytest.approx(simulated.seconds, rel=1e-3)

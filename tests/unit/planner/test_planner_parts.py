@@ -3,7 +3,6 @@ screening."""
 
 import math
 from dataclasses import dataclass, field, replace
-from time import perf_counter
 
 import numpy as np
 import pytest
@@ -11,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtcd import DCPA, MTCD, STCD, SVFL, Costs, Glm, TreeCG, make_network
+from mtcd.methods.mtcd.combine import RULES
+from mtcd.methods.mtcd.features import ACCELERATIONS
 from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.planner.candidates import Space, further, longest_tour, neighbours
 from mtcd.planner.forecast import FURTHEST, Forecast, forecast
-from mtcd.planner.halving import race, survivors
+from mtcd.planner.halving import follow, race, survivors
 from mtcd.planner.pilots import Pilot, PlanTask
 from mtcd.planner.proposal import Proposal
 from mtcd.planner.screening import ordered, score
@@ -77,80 +78,132 @@ def test_too_little_and_diverged() -> None:
 
 
 class Clock:
-    """A ``perf_counter`` that only goes on while a pilot works."""
+    """Goes on while a pilot works."""
 
-    now = 0.0
+    def __init__(self) -> None:
+        self.now = 0.0
 
-
-CLOCK = Clock()
-
-
-@pytest.fixture
-def _simulated_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mtcd.planner.halving.perf_counter", lambda: CLOCK.now)
+    def __call__(self) -> float:
+        return self.now
 
 
 @dataclass(eq=False)
 class Fake:
     """Costs ``price`` at the target; what it says on the way is off by a factor that shrinks as it
-    works."""
+    goes on. A unit of cost takes ``slow`` seconds."""
 
     price: float
     family: str = "stcd"
     own: bool = False
     error: float = 1.0
     status: str | None = None
-    worked: float = 0.0
+    spent: float = 0.0
+    unit: float = 0.1
+    slow: float = 1e-3
+    clock: Clock | None = None
     log: list[float] = field(default_factory=list)
 
     @property
     def predicted(self) -> float:
-        return self.price * self.error ** (1 / (1 + 200 * self.worked))
+        return self.price * self.error ** max(0.0, 1.0 - self.spent / self.price)
+
+    @property
+    def lowest_gap(self) -> float:
+        return 1.0 - self.spent / self.price
 
     @property
     def forecast(self) -> Forecast:
         return Forecast(self.predicted, 0.3 * self.predicted, 3 * self.predicted, "rough")
 
     def advance(self, until: float, most: float = math.inf) -> None:
-        self.worked += until - CLOCK.now
-        CLOCK.now = until
+        assert self.clock is not None
         self.log.append(most)
+        affordable = self.spent + (until - self.clock.now) / self.slow
+        end = max(self.spent, min(self.price, most, affordable))
+        self.clock.now += (end - self.spent) * self.slow
+        self.spent = end
+        if end >= self.price:
+            self.status = "converged"
 
     def dismiss(self) -> None:
         self.status = self.status or "dismissed"
 
 
-@pytest.mark.usefixtures("_simulated_time")
+def raced(fakes: list[Fake], seconds: float) -> Clock:
+    clock = Clock()
+    for fake in fakes:
+        fake.clock = clock
+    race(fakes, seconds, clock)
+    return clock
+
+
 def test_halving_finds_the_best_and_keeps_every_family() -> None:
     fakes = [Fake(10.0 + i, error=0.5 + (i % 3)) for i in range(12)]
     fakes += [
-        Fake(500.0, "svfl"),
-        Fake(400.0, "svfl"),
-        Fake(900.0, "dcpa"),
+        Fake(60.0, "svfl"),
+        Fake(40.0, "svfl"),
+        Fake(90.0, "dcpa"),
         Fake(5000.0, "mtcd", own=True),
     ]
-    end = CLOCK.now + 0.5
-    race(fakes, end)
-    assert CLOCK.now == pytest.approx(end)
-    left = [fake for fake in fakes if fake.status is None]
-    assert min(fakes, key=lambda fake: fake.price) in left
-    assert {fake.family for fake in left} == {"stcd", "svfl", "dcpa", "mtcd"}
-    assert fakes[12].status == "dismissed"  # the dearer of two
-    assert fakes[0].worked > 5 * fakes[11].worked
+    clock = raced(fakes, 10.0)
+    assert clock.now < 1.0
+    assert fakes[0].status == "converged"
+    assert [fake.status for fake in fakes[12:]] == [
+        "dismissed",  # the dearer of two
+        "converged",
+        "converged",
+        None,  # not followed to its end, which is too far
+    ]
+    assert fakes[15].spent == pytest.approx(100.0)  # ten times the best
+    assert fakes[11].spent < fakes[0].spent
 
 
-@pytest.mark.usefixtures("_simulated_time")
+def test_a_race_does_not_depend_on_how_fast_the_machine_is() -> None:
+    ends = []
+    for slow in (1e-3, 7e-3):
+        fakes = [Fake(10.0 + i, error=0.5 + (i % 4), slow=slow) for i in range(20)]
+        raced(fakes, 1e3)
+        ends.append([(fake.status, fake.spent) for fake in fakes])
+    assert ends[0] == ends[1]
+
+
+def test_a_race_ends_with_its_budget() -> None:
+    fakes = [Fake(1e6, slow=0.1) for _ in range(4)]
+    clock = raced(fakes, 2.0)
+    assert clock.now == pytest.approx(2.0)
+    assert all(fake.spent < 1e6 for fake in fakes)
+
+
 def test_nobody_works_beyond_what_another_needed() -> None:
     there, rival, own = Fake(10.0, status="converged"), Fake(20.0), Fake(99.0, own=True)
     third = Fake(15.0, "mtcd")
-    race([there, rival, own, third], CLOCK.now + 0.05)
-    assert rival.log[0] == 10.0
-    assert own.log[0] == third.log[0] == math.inf  # the comparison and the picture need them
-    assert there.worked == 0
+    raced([there, rival, own, third], 10.0)
+    assert rival.spent <= 10.0
+    # the comparison and the picture need them
+    assert own.status == third.status == "converged"
+    assert there.spent == 0
+
+
+def test_families_that_cost_more_are_followed_for_the_picture() -> None:
+    best, dear = Fake(10.0), [Fake(5e3, "svfl", unit=20.0), Fake(8e3, "svfl", unit=20.0)]
+    hopeless = Fake(1e9, "dcpa")
+    clock = raced([best, *dear, hopeless], 10.0)
+    assert dear[0].status is None
+    follow([best, *dear, hopeless], clock.now + 100.0, clock)
+    assert dear[0].status == "converged"
+    assert hopeless.status is None
+    assert clock.now < 30.0
+
+
+def test_what_has_hardly_begun_is_not_dismissed() -> None:
+    dear = Fake(50.0, error=9.0, unit=12.0)
+    fakes = [Fake(60.0 + i) for i in range(8)]
+    raced([*fakes, dear], 10.0)
+    assert dear.status == "converged"
 
 
 def test_survivors_are_the_better_half() -> None:
-    fakes = [Fake(price) for price in (5.0, 1.0, 3.0, 2.0, 4.0)]
+    fakes = [Fake(price, spent=0.6) for price in (5.0, 1.0, 3.0, 2.0, 4.0)]
     assert [fake.price for fake in survivors(fakes)] == [1.0, 2.0, 3.0]
 
 
@@ -257,10 +310,10 @@ def test_screening_prefers_tours_to_lazy_walks_and_long_visits_to_short_ones() -
         task, SVFL(20, eta / 20)
     )
     methods = list(space_of(task).candidates())
-    order = ordered(task, methods, math.inf)
+    order = ordered(task, methods, math.inf, task.clock)
     assert sorted(map(repr, order)) == sorted(map(repr, methods))
     assert {method.kind for method in order[:5]} == {"svfl", "dcpa", "stcd", "mtcd", "tree-cg"}
-    assert len(ordered(task, methods, 0.0)) == 1  # out of time after the first
+    assert len(ordered(task, methods, 0.0, task.clock)) == 1  # out of time after the first
 
 
 def test_a_pilot_goes_on_where_it_stopped() -> None:
@@ -272,7 +325,7 @@ def test_a_pilot_goes_on_where_it_stopped() -> None:
         most = whole.cost_rate * 200
         whole.advance(math.inf, most)
         for _ in range(5000):
-            pieces.advance(perf_counter(), most)
+            pieces.advance(task.clock(), most)
         strip = [(row.iteration, row.objective, row.messages) for row in whole.rows]
         assert [(row.iteration, row.objective, row.messages) for row in pieces.rows] == strip
         assert 200 <= whole.iterations <= 204
@@ -325,3 +378,71 @@ def test_settings_that_cannot_work_are_refused_quietly() -> None:
     diverging.advance(math.inf)
     assert diverging.forecast.sure == "diverges"
     assert math.isinf(diverging.predicted)
+
+
+def test_accelerations_and_rules_bring_their_own_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planner knows none by name: what one returns is what is tried."""
+    asked = []
+
+    def tried(name: str, method: MTCD, setting: Space) -> list[MTCD]:
+        asked.append(method)
+        return [replace(method, acceleration=name, local_updates=77)]
+
+    def rule_tried(method: MTCD, setting: Space) -> list[MTCD]:
+        asked.append(method)
+        return [replace(method, local_updates=77)]
+
+    monkeypatch.setattr(ACCELERATIONS["conjugate"], "tried", tried)
+    monkeypatch.setattr(RULES["memory"], "tried", rule_tried)
+    found = [one for one in space_of(make_task()).candidates() if one.local_updates == 77]
+    assert {method.kind for method in found} == {"stcd", "mtcd", "svfl"}
+    assert {method.combine for method in found if method.kind == "mtcd"} == {None, "memory"}
+    # a tour of each cluster; lone tokens have none, and rounds are asked for once
+    assert all(method.walk == "tour" for method in asked)
+    assert sum(method.hops is None for method in asked) == 1
+
+
+def test_blocks_that_are_solved_are_candidates_by_every_solver() -> None:
+    task = make_task(model=Glm("logistic", l2=1.0))
+    lone = [method for method in space_of(task).candidates() if method.kind == "stcd"]
+    found = {(m.local_solver, m.local_updates) for m in lone if m.acceleration == "conjugate"}
+    assert {("majorise", 10_000_000), ("newton", 1), ("gradient", 20)} <= found
+    quadratic = space_of(make_task()).candidates()
+    assert {method.local_solver for method in quadratic if method.kind == "stcd"} == {
+        "gradient",
+        "majorise",
+    }
+
+
+def test_there_are_as_many_tokens_as_clients_at_most() -> None:
+    counts = space_of(make_task(K=6)).token_counts
+    assert counts == [2, 4, 6]
+
+
+@pytest.mark.parametrize("count", [False, True])
+def test_transports_and_degrees_are_tried_where_their_messages_take_time(count) -> None:
+    space = space_of(make_task(), bytes_count=count)
+    tour = STCD(4, 1e-3, walk="tour", acceleration="conjugate")
+    forms = {method.transport for method in neighbours(space, tour)}
+    assert forms == ({"float64", "delta32"} if count else {"float64"})
+    adaptive = replace(tour, adaptive=True)
+    assert ("delta32" in {method.transport for method in neighbours(space, adaptive)}) == count
+    plain = {method.transport for method in neighbours(space, STCD(4, 1e-3))}
+    assert plain == ({"float64", "float32"} if count else {"float64"})
+    degrees = {method.degree for method in neighbours(space, TreeCG())}
+    assert degrees == ({2, 3, 8} if count else set())
+    rounds = SVFL(1, 1e-3, acceleration="conjugate", adaptive=True)
+    assert ("delta32" in {method.transport for method in neighbours(space, rounds)}) == count
+
+
+def test_an_acceleration_that_knows_no_other_settings_has_neighbours_all_the_same() -> None:
+    space = space_of(make_task(model=Glm("logistic", l2=1.0)), bytes_count=True)
+    twins = [one for one in space.candidates() if one.acceleration == "twin"]
+    assert len(twins) == 1
+    assert twins[0].adaptive
+    for near in neighbours(space, twins[0]):
+        assert (near.acceleration, near.local_solver, near.transport) == (
+            "twin",
+            "gradient",
+            "float64",
+        )

@@ -10,7 +10,7 @@ does not pay for what is off.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from mtcd.core.registry import Registry
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mtcd.methods.mtcd.plan import Plan
     from mtcd.methods.mtcd.roaming import Roaming
     from mtcd.methods.mtcd.server import TokenServer
+    from mtcd.methods.planned import PlanSetting
 
 Update = Callable[[Theta, Token, LocalUpdates], Theta]
 """The local updates of a visit: (theta_k, token, updates) -> the new theta_k. The aggregate is
@@ -107,6 +108,28 @@ class AccelerationKind(ABC):
     """The objectives for which ``mtcd plan`` tries it: smooth, nonsmooth, or both."""
 
     @classmethod
+    def tried(cls, name: str, method: MTCD, setting: PlanSetting) -> Iterator[MTCD]:
+        """The settings with which ``mtcd plan`` tries it: see ``planned``.
+
+        Parameters
+        ----------
+        name
+            Its name in ``method.acceleration``.
+        method
+            A method without it, with tokens, walk and clusters, and one step at a visit.
+        setting
+            The problem and the network.
+
+        Returns
+        -------
+        iterator of MTCD
+            Step sizes are numbers.
+        """
+        from mtcd.methods.mtcd.planned import steps_of_tours  # which imports this module
+
+        return steps_of_tours(name, method, setting)
+
+    @classmethod
     @abstractmethod
     def check_settings(cls, method: MTCD) -> None:
         """Reject settings that do not fit it."""
@@ -132,6 +155,12 @@ class AccelerationKind(ABC):
     @abstractmethod
     def roles(cls, method: MTCD) -> Roles:
         """The makers of the parties, for these settings."""
+
+    @classmethod
+    def chosen(cls, slots: Mapping[str, Any], smoothness: Smoothness) -> str:
+        """What a run says of the steps that the acceleration has chosen, from what the token carries
+        at the end; empty where it has chosen none."""
+        return ""
 
 
 ACCELERATIONS: Registry[type[AccelerationKind]] = Registry(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from mtcd.methods.method import Method
 from mtcd.methods.planned import Leg, Planned, PlanSetting
@@ -17,6 +18,14 @@ class PlannedTreeCG(Planned):
         """The only one: another tree would cost the same."""
         if setting.network.connected and not setting.smoothness.problem.nonsmooth:
             yield TreeCG()
+
+    def changed(self, setting: PlanSetting, method: Method) -> Iterator[Method]:
+        """With more or fewer neighbours in the tree: flatter or narrower, as many messages."""
+        assert isinstance(method, TreeCG)
+        if setting.bytes_count:
+            for degree in (method.degree * 2, method.degree // 2, method.degree - 1):
+                if 2 <= degree <= 2 * setting.network.size:
+                    yield replace(method, degree=degree)
 
     def messages(self, method: Method, network: Network, floats: int) -> list[Leg]:
         """Each client sends up once it has heard from all its children; then the answer of the root

@@ -33,6 +33,7 @@ class Delta32(Transport):
     """Sends changes. The state: R of what was sent, and of what has arrived."""
 
     dtype = F4
+    planned = True
     state_fields = ("told", "heard")
     keeps_differences = True
     unit = 2.0**-24

@@ -21,6 +21,7 @@ class Float32(Transport):
     has diverged."""
 
     dtype = F4
+    planned = True
 
     def encode(self, numbers: Any) -> Any:
         # What becomes infinite is refused on the wire, or ends the run as one that has diverged.

@@ -11,6 +11,8 @@ from mtcd.protocol.transports.transport import TRANSPORTS, Transport
 class Float64(Transport):
     """Arrays in double precision, as parties compute with them."""
 
+    planned = True
+
     def encode(self, numbers: Any) -> Any:
         return numbers
 

@@ -32,6 +32,8 @@ class Transport(Stateful, ABC):
     dtype: np.dtype[Any] = F8
     reads_objective = True
     """Whether f can be read off an aggregate that has travelled."""
+    planned: ClassVar[bool] = False
+    """Whether ``mtcd plan`` tries it where bytes count."""
     note: ClassVar[str] = ""
     """What a run says of it, if its results may differ from those in double precision."""
     unit: ClassVar[float] = 0.0

@@ -2,6 +2,7 @@
 ever, and an end that asks and does not read."""
 
 import ssl
+from errno import ECONNREFUSED
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from mtcd.core.errors import WireError
 from mtcd.federation.connections.connection import Connection
 from mtcd.federation.connections.handshake import Handshake, RefusedError
+from mtcd.federation.connections.refusals import CERTIFICATE, CLOSED, NAME
 from mtcd.federation.connections.tls import TlsSocket
 from mtcd.federation.connections.wire import LONGEST_KIND_BYTES, frame_head
 
@@ -79,3 +81,41 @@ def test_a_kind_that_does_not_fit_into_a_head_is_not_sent() -> None:
     frame_head(1, "x" * LONGEST_KIND_BYTES, 7, 0)
     with pytest.raises(ValueError, match="is too long for the kind of a message"):
         frame_head(1, "x" * (LONGEST_KIND_BYTES + 1), 7, 0)
+
+
+def begun(**attributes: Any) -> Any:
+    """A handshake with nothing but these attributes."""
+    handshake: Any = object.__new__(Handshake)
+    vars(handshake).update({"identity": None, "is_connecting": False, **attributes})
+    return handshake
+
+
+def test_a_host_that_does_not_accept_or_that_closes_is_told_as_closed() -> None:
+    refusing = SimpleNamespace(getsockopt=lambda *option: ECONNREFUSED)
+    closing = SimpleNamespace(recv=lambda most: b"")
+    for plain, connecting in ((refusing, True), (closing, False)):
+        handshake = begun(is_connecting=connecting, tls=SimpleNamespace(plain=plain))
+        with pytest.raises(RefusedError, match="the other end closed the connection") as told:
+            handshake.go_on()
+        assert told.value.reason == CLOSED
+
+
+def test_a_member_is_known_by_its_certificate_unless_that_was_revoked() -> None:
+    names = {"a": "a", "b~2": "b"}
+    handshake = begun(_names=names, _revoked=frozenset({7}), calls=False)
+
+    def member(certificate: str, serial: int = 1) -> str:
+        shown = SimpleNamespace(certificate=certificate, serial=serial)
+        return str(handshake._member(shown))
+
+    assert [member("a"), member("b~2")] == ["a", "b"]
+    with pytest.raises(RefusedError, match="the certificate was revoked") as told:
+        member("a", serial=7)
+    assert told.value.reason == CERTIFICATE
+    with pytest.raises(RefusedError, match="the certificate is of 'b'$") as told:
+        member("b")
+    assert told.value.reason == NAME
+    handshake.calls = True
+    with pytest.raises(RefusedError, match=r"of 'xxx[^']*', not of a, b~2$") as told:
+        member(1000 * "x")
+    assert len(str(told.value)) < 120

@@ -398,3 +398,14 @@ def test_sums_are_of_the_shape_that_was_asked_for() -> None:
     for content in (sums.tobytes()[:-1], sums.tobytes() + bytes(8), b""):
         with pytest.raises(WireError, match="sum is of another size"):
             read_sums(content, (2, 3))
+
+
+def test_notes_on_new_samples_are_said_once_however_often_a_pass_is_restarted() -> None:
+    party: Any = object.__new__(Predictor)
+    told: list[str] = []
+    party.context = SimpleNamespace(log=SimpleNamespace(say=lambda event, text: told.append(text)))
+    party.new = SimpleNamespace(notes=lambda rows: [f"on {rows}"], part=lambda rows: np.ones(2))
+    party.noted, party.rows = False, [0, 2]
+    for _ in range(2):
+        assert from_sums(party._own_part()).tolist() == [1.0, 1.0]
+    assert told == ["on [0, 2]"]

@@ -342,6 +342,8 @@ def test_a_message_of_parts_has_as_many_as_are_allowed_and_not_a_byte_more() -> 
             unwrap(data, ("run",), 3)
     with pytest.raises(WireError, match="head is not readable"):
         unwrap(b"\n" + sent, ("run",), 3)
+    with pytest.raises(WireError, match="head is not readable"):
+        unwrap(b'{"run": "r", "sizes": []}x', ("run",), 0)
 
 
 @pytest.mark.parametrize(("run", "sound"), [("r" * 64, True), ("r", True), ("r" * 65, False)])

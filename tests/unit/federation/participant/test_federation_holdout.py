@@ -34,6 +34,7 @@ from mtcd.federation.participant.held_out import check_fits
 from mtcd.federation.participant.keeping import read_metrics, read_summary
 from mtcd.federation.participant.labels import labels_from_bytes
 from mtcd.federation.participant.table import read_party_table
+from mtcd.federation.transport import HEAD_BYTES
 from mtcd.models.glm.model import Glm
 from mtcd.models.glm.party.problem import own_part
 from mtcd.training.run import Run
@@ -333,3 +334,16 @@ def test_a_party_takes_part_only_with_the_block_of_the_token_that_ended_the_run(
         own.term, asked = term, Asked(sender="a", body=body)
         one._send_certificate(asked)
         assert asked.said == said, (term, body)
+
+
+def test_outputs_fit_up_to_the_last_byte_of_a_message() -> None:
+    """Eight bytes a number and two more of them, and the heads of all parties, in one megabyte."""
+    config: Any = SimpleNamespace(
+        holdout=0.2, limits=SimpleNamespace(message_mb=1), parties=["a", "b", "c"]
+    )
+    most = (2**20 - 3 * HEAD_BYTES) // 8 - 2
+    check_fits(most, config)
+    with pytest.raises(DataError, match="do not fit into a message of 1 MB"):
+        check_fits(most + 1, config)
+    config.holdout = None
+    check_fits(most + 1, config)

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from mtcd.core.errors import ConfigError, DataError
+from mtcd.models.losses.logistic import Logistic
 from mtcd.privacy.labels import mechanisms
 from mtcd.privacy.labels.corrected import check_shares
 from mtcd.privacy.labels.mechanisms import ONE, noisy_places, responses, threshold
@@ -114,3 +115,12 @@ def test_bits_of_noise_are_set_for_words_below_their_share(monkeypatch: pytest.M
     # all bits set: beyond what is not cut off
     assert noise("up") == [4 + beyond]
     assert noise("down") == [-beyond]
+
+
+@pytest.mark.parametrize("made", [LabelDP(1.0), SoftLabels(0.125)])
+def test_every_class_needs_a_share_where_there_is_an_intercept(made: Any) -> None:
+    """A model that knows nothing of intercepts has none."""
+    about = {"class_weight": None, "l2_weight": 1.0}
+    for more, needed in (({}, False), ({"intercept": False}, False), ({"intercept": True}, True)):
+        model = SimpleNamespace(**about, **more)
+        assert made.corrected(Logistic(), model).needs_shares == needed

@@ -146,6 +146,13 @@ def test_a_column_needs_sixteen_integers_unless_its_values_are_all_as_large(fine
     scales(finer).check_resolution(column, "p")
 
 
+@pytest.mark.parametrize("exponent", [-40, -3, 0, 5])
+def test_sums_are_as_fine_as_f_at_the_start_is_small(exponent: int) -> None:
+    parameters = choose_parameters(30 + beside(2), (4,), 10)
+    sums = Scales(parameters, 30, 0.25, 2.0**exponent, 3).sums
+    assert sums * 2.0**exponent <= parameters.half / 9 < 2 * sums * 2.0**exponent
+
+
 # the cipher
 
 

@@ -13,7 +13,7 @@ rule has a file here, or in a plugin.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -26,6 +26,8 @@ from mtcd.protocol.token import Token
 
 if TYPE_CHECKING:
     from mtcd.methods.mtcd.features import Roles
+    from mtcd.methods.mtcd.mtcd import MTCD
+    from mtcd.methods.planned import PlanSetting
 
 
 SYNC_CHANGE = declare(
@@ -70,6 +72,26 @@ class Combine(ABC):
     @abstractmethod
     def weight(self, visitors: int, tokens: int) -> float:
         """w at a client that ``visitors`` of the ``tokens`` have visited."""
+
+    @classmethod
+    def tried(cls, method: MTCD, setting: PlanSetting) -> Iterator[MTCD]:
+        """The settings with which ``mtcd plan`` tries the rule for a token per cluster.
+
+        Parameters
+        ----------
+        method
+            The method with this rule; its roam is a tour of each cluster.
+        setting
+            The problem and the network.
+
+        Returns
+        -------
+        iterator of MTCD
+            Step sizes are numbers.
+        """
+        from mtcd.methods.mtcd.planned import steps_of_clusters  # which imports this module
+
+        return steps_of_clusters(method, setting)
 
     @classmethod
     def roles(cls) -> Roles | None:

@@ -8,18 +8,23 @@ mix of both directions is never worse than either, and needs no tuning.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from mtcd.core.errors import ConfigError
 from mtcd.methods.mtcd.checks import GRADIENT
 from mtcd.methods.mtcd.features import ACCELERATIONS, AccelerationKind, Clusters, Roles
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.methods.mtcd.roaming import Roaming, StartAt, plan_roaming, through_changes
-from mtcd.methods.tours.survey import FIRST
+from mtcd.methods.tours.survey import FIRST, steps_in_words
 from mtcd.network.topology import Network
 from mtcd.network.walks import WALKS
 from mtcd.protocol.transports.transport import DEFAULT
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
+
+if TYPE_CHECKING:
+    from mtcd.methods.planned import PlanSetting
 
 MOST = 80
 """M, the most directions that are kept: those of 40 tours."""
@@ -30,6 +35,13 @@ class Twin(AccelerationKind):
     """Two models on the way, and the best mix of both at home."""
 
     adapts = True
+    planned = frozenset({"smooth"})
+
+    @classmethod
+    def tried(cls, name: str, method: MTCD, setting: PlanSetting) -> Iterator[MTCD]:
+        if method.hops is None:  # it needs no settings, and knows no clusters
+            twin = replace(method, acceleration=name, stepsize="auto")
+            yield twin.with_stepsize(cls.first_stepsize(setting.smoothness).value)
 
     @classmethod
     def check_settings(cls, method: MTCD) -> None:
@@ -79,6 +91,24 @@ class Twin(AccelerationKind):
                 roaming, starts=[StartAt([walk.best_start()]) for walk in roaming.walks]
             )
         return through_changes(roaming, network, clusters, whole_tours=True)
+
+    @classmethod
+    def chosen(cls, slots: Mapping[str, Any], smoothness: Smoothness) -> str:
+        order = slots.get("twin")
+        if order is None or order.survey:
+            return ""
+        taken = steps_in_words(order.reach, smoothness)
+        if not order.solves:
+            return (
+                "Twin tours went on with short steps alone after the first one, as there are more "
+                f"columns than samples and the penalty is weak: {taken} at an update, one "
+                "aggregate a message."
+            )
+        return (
+            "Twin tours: one copy of the model solves its blocks, and the other chose its steps in "
+            f"the first tour: {taken} at an update. Messages have two aggregates; acceleration: "
+            "conjugate has one, and needs more of them, as a rule."
+        )
 
     @classmethod
     def roles(cls, method: MTCD) -> Roles:

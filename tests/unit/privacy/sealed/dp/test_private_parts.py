@@ -247,6 +247,16 @@ def test_seeded_noise_is_bound_to_the_data_and_all_settings() -> None:
     assert found[0] == secret()
 
 
+def test_the_order_in_which_parties_are_named_changes_nothing() -> None:
+    problem: Any = MODEL.problem(make_data(MODEL, N, [3, 7, 5], seed=1))
+    named = {"c": 1.0, "a": 2.0, "b": 3.0}
+    secrets = []
+    for parties in (named, dict(sorted(named.items()))):
+        tours = replace(CLEAR, dp=replace(CLEAR.dp, parties=parties))
+        secrets.append(tours._insecure_secret(problem, NETWORK, 5).tobytes())
+    assert secrets[0] == secrets[1]
+
+
 def test_the_secret_is_forgotten_after_the_last_tour() -> None:
     steering, change = PrivateSteering(plan_of()), np.zeros(N)
     for _ in range(5):
