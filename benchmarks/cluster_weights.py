@@ -1,4 +1,4 @@
-"""``python -m benchmarks.cluster_weights [--only TEXT]``: several tokens, a cluster each,
+"""``python -m benchmarks.cluster_weights [--only TEXT] [--mbps RATE]``: several tokens, a cluster each,
 with a weight for each cluster and sync (``combine: memory``) beside one weight for each sync
 (``acceleration: conjugate``).
 
@@ -6,14 +6,19 @@ Logistic regression, N = 1000, l2 = 10, to a gap of 1e-4. The time of a sync is 
 longest tour, which the tokens make at once, and s hops for each token, as their messages share the
 link of the server: s = 5 says that the server sends and receives an aggregate in the time of 5
 hops. One token is a lone one, which never meets the server.
+
+With ``--mbps``, simulated seconds instead, on links of 100 Mb/s and 1 ms where the interface of the
+server carries that much, and each message takes its receiver 1 ms.
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -23,12 +28,21 @@ from benchmarks.anchor import autoregressive, independent
 from mtcd.methods.method import Method
 from mtcd.network.clusters import Cluster, find_clusters
 from mtcd.network.tours import closed_walk
+from mtcd.planner.interfaces import with_interfaces
+from mtcd.planner.links import read_links
+from mtcd.planner.virtual_time import VirtualTime
 
 SAMPLES, L2, GAP = 1000, 10.0, 1e-4
 COUNTS = (1, 2, 4, 8, 20, 50)
 SHARES = (1, 5, 20)
 """s: the hops that the server's link takes for one token, there and back."""
 MOST_SYNCS = 200
+LINKS = """from,to,latency_ms,bandwidth_mbps
+*,*,1,100
+*,server,1,100
+server,*,1,100
+"""
+VISIT_SECONDS = 1e-3
 DESIGNS = {"AR": autoregressive, "independent": independent}
 NETWORKS = ("grid", "cliques", "geometric")
 COLUMNS = {40: (200, 800), 200: (400,)}
@@ -119,6 +133,27 @@ class Case:
         return round(run.final.iteration / hops)
 
 
+def seconds(case: Case, count: int, name: str, mbps: float) -> float:
+    """Simulated seconds to the gap, where the server's interface carries so much; infinite if it
+    is not reached."""
+    with tempfile.TemporaryDirectory() as folder:
+        links, hosts = Path(folder) / "links.csv", Path(folder) / "hosts.csv"
+        links.write_text(LINKS, encoding="utf-8")
+        hosts.write_text(f"host,mbps_up,mbps_down\nserver,{mbps},{mbps}\n", encoding="utf-8")
+        known = with_interfaces(read_links(links, case.links), hosts, case.links)
+
+    run = mtcd.train(
+        case.data,
+        mtcd.Glm("logistic", l2=L2),
+        case.links,
+        case.methods(count)[name],
+        mtcd.Stop(gap=GAP, iterations=MOST_SYNCS * case.longest(count)),
+        engine=VirtualTime(known, VISIT_SECONDS),
+        metrics=(),
+    )
+    return run.final.seconds if run.status == "converged" else np.inf
+
+
 def time_of(case: Case, count: int, syncs: int | None, share: int) -> float:
     """The time to the gap in hops, where the server's link is shared by all tokens."""
     if syncs is None:
@@ -160,11 +195,32 @@ def row(case: Case) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
+def row_of_seconds(case: Case, mbps: float) -> str:
+    """Simulated seconds by the number of tokens."""
+    cells = [str(case)]
+    for count in COUNTS:
+        if count > case.clients // 2:
+            cells.append("")
+            continue
+        one, memory = (seconds(case, count, name, mbps) for name in ("one", "memory"))
+        cells.append(f"{one:.2f} / {memory:.2f}")
+    return "| " + " | ".join(cells) + " |"
+
+
 def main() -> None:
     """The table, as Markdown; before the stroke one weight for each sync, after it ``memory``."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--mbps", type=float, help="simulated seconds with such a server")
     given = parser.parse_args()
+
+    if given.mbps is not None:
+        print(f"| | {' | '.join(map(str, COUNTS))} |")
+        print("|---" * (1 + len(COUNTS)) + "|")
+        for case in cases():
+            if given.only in str(case):
+                print(row_of_seconds(case, given.mbps), flush=True)
+        return
 
     print(f"| | {' | '.join(map(str, COUNTS))} | {' | '.join(f's={s}' for s in SHARES)} |")
     print("|---" * (1 + len(COUNTS) + len(SHARES)) + "|")

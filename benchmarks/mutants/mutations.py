@@ -152,6 +152,9 @@ def _left_out(tree: ast.Module) -> list[Span]:
             if isinstance(value, ast.Constant) and _is_large(value.value):
                 found.append(_span(value))
     for node in ast.walk(tree):
+        # NumPy takes any negative number for "as many as there are"
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "reshape":
+            found.extend(_span(one) for one in node.args if isinstance(one, ast.UnaryOp))
         hints = getattr(node, "annotation", None), getattr(node, "returns", None)
         strict = node.value if isinstance(node, ast.keyword) and node.arg == "strict" else None
         for part in filter(None, (*hints, strict, *getattr(node, "decorator_list", ()))):

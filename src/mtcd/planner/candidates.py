@@ -21,7 +21,14 @@ from mtcd.methods.mtcd.combine import RULES
 from mtcd.methods.mtcd.features import ACCELERATIONS
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.mtcd.planned import BLOCKS
-from mtcd.methods.planned import CANDIDATES, Planned, PlanSetting, other_transports, planned
+from mtcd.methods.planned import (
+    CANDIDATES,
+    MOST_UPDATES,
+    Planned,
+    PlanSetting,
+    other_transports,
+    planned,
+)
 from mtcd.network.clusters import Cluster
 from mtcd.network.topology import Network
 from mtcd.network.tours import closed_walk
@@ -194,6 +201,15 @@ def _changed(space: Space, method: Method) -> Iterator[Method]:
     yield from planned(method).changed(space, method)
 
 
+def _steps_of(solver: str, method: MTCD) -> int:
+    """The local updates of a method with another solver, which may take a product for each."""
+    if solver == NEWTON:
+        return 1
+    if solver == GRADIENT:
+        return min(method.local_updates, MOST_UPDATES)
+    return method.local_updates
+
+
 def _with(method: MTCD, **changes: Any) -> Iterator[MTCD]:
     """The method with these settings; none if its acceleration or rule refuses them."""
     with suppress(ConfigError):
@@ -220,7 +236,9 @@ def _other_solvers(space: Space, method: MTCD) -> Iterator[Method]:
     if not space.quadratic:
         for solver in SOLVERS:
             if solver != method.local_solver:
-                yield from _with(method, local_solver=solver)
+                yield from _with(
+                    method, local_solver=solver, local_updates=_steps_of(solver, method)
+                )
     if method.adaptive or method.local_solver == NEWTON:
         return
     if space.quadratic or method.local_solver != GRADIENT:

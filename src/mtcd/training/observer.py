@@ -113,6 +113,11 @@ class Observer:
         self._syncs = 0
         """The syncs that the watcher has seen."""
 
+    @property
+    def slots(self) -> Mapping[str, Any]:
+        """What the last token carries; nothing where none was seen."""
+        return getattr(self._latest, "slots", {})
+
     def resume(self, rows: Sequence[Measurement], ledger: Ledger) -> None:
         """Continue an earlier training with these measurements and this ledger."""
         self.rows[:] = rows

@@ -213,7 +213,7 @@ def _run(
         begun = rows[-1].iteration + (status == INTERRUPTED)
     # Fewer than entered, if the training ended early: what was not begun is not spent.
     spending = account.end(begun)
-    end_notes = training.end_notes(begun, rows)
+    end_notes = (*training.chosen(observer.slots), *training.end_notes(begun, rows))
 
     if status == DIVERGED:
         message = training.divergence(bool(rows))

@@ -156,6 +156,10 @@ class Training(ABC):
         """The reason of a divergence, and advice; ``measured``: whether there is any
         measurement."""
 
+    def chosen(self, slots: Mapping[str, Any]) -> tuple[str, ...]:
+        """Notes on what was chosen on the way, from what the last token carries."""
+        return ()
+
     def end_notes(self, begun: int, rows: Sequence[Measurement]) -> tuple[str, ...]:
         """The notes on a training that has ended, after so many iterations were begun."""
         return self.method.conditions.end_notes(self.network, begun)

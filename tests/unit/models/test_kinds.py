@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import mtcd
 from mtcd.config.model_schema import ModelSection
@@ -17,9 +18,14 @@ from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.data.dataset import VerticalDataset
 from mtcd.models.glm.config import linear_parts
 from mtcd.models.glm.kind import LINEAR
+from mtcd.models.glm.party.own_block import FORMAT, check_format
+from mtcd.models.glm.party.problem import glm_of
 from mtcd.models.splitnet.configured import model_of_run
 from mtcd.models.splitnet.kind import SPLIT
+from mtcd.models.splitnet.party.networks import section_of
+from mtcd.models.splitnet.recipe import SplitRecipe
 from mtcd.models.trees.kind import ADDITIVE
+from mtcd.models.trees.party.block import additive_of
 from mtcd.training.kinds import Request, kind_of
 
 DATA = mtcd.synthetic("logistic", 30, 4, 2)
@@ -160,3 +166,41 @@ def test_a_run_of_a_network_needs_the_config_of_one() -> None:
     assert list(model.representations) == ["a"]
     with pytest.raises(MtcdError, match="run holds a split network, but its config.yaml is of an"):
         model_of_run(Path("run"), config_of("linear"), about)
+
+
+@pytest.mark.parametrize(
+    ("device", "asked", "used"),
+    [("cpu", "auto", "auto"), ("cpu", "cpu", "cpu"), ("cuda:1", "auto", "cuda")],
+)
+def test_processes_use_a_gpu_where_this_one_does(device: str, asked: str, used: str) -> None:
+    problem: Any = SimpleNamespace(
+        device=torch.device(device), compute=SimpleNamespace(device=asked)
+    )
+    recipe = SplitRecipe(mtcd.MTCD(), mtcd.make_network("path", ["a", "b"]), 0, problem)
+    assert recipe.device() == used
+
+
+@pytest.mark.parametrize(
+    ("read", "own", "other"),
+    [
+        (glm_of, "linear", "trees"),
+        (additive_of, "trees", "linear"),
+        (section_of, "split", "linear"),
+    ],
+)
+def test_a_party_refuses_a_bundle_of_another_kind(read: Any, own: str, other: str) -> None:
+    def config(kind: str) -> Any:
+        section = ModelSection.model_validate(SECTIONS[kind])
+        labels = SimpleNamespace(positive=None)
+        facts = {"label_privacy": None, "compute": None, "is_server": True}
+        return SimpleNamespace(model=section, labels=labels, **facts)
+
+    assert read(config(own)) is not None
+    with pytest.raises(ConfigError, match="model.kind: this federation trains a"):
+        read(config(other))
+
+
+def test_a_block_of_another_format_is_refused() -> None:
+    check_format({"format": FORMAT})
+    with pytest.raises(ValueError, match=f"but this version of mtcd reads {FORMAT}"):
+        check_format({"format": FORMAT + 1})

@@ -446,3 +446,17 @@ def test_an_acceleration_that_knows_no_other_settings_has_neighbours_all_the_sam
             "gradient",
             "float64",
         )
+
+
+def test_a_neighbour_with_another_solver_takes_no_millions_of_products() -> None:
+    space = space_of(make_task(model=Glm("logistic", l2=1.0)))
+    solved = STCD(
+        10_000_000,
+        1e-3,
+        walk="tour",
+        acceleration="conjugate",
+        local_solver="majorise",
+    )
+    updates = {near.local_solver: near.local_updates for near in neighbours(space, solved)}
+    assert updates["gradient"] <= 200
+    assert updates["newton"] == 1

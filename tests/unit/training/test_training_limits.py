@@ -297,3 +297,46 @@ def test_an_interrupt_before_the_first_measurement_goes_on(
     made.rows[:], made._latest = [ROW], Progress(11, 0, None, 0.0)
     assert made.run(mtcd.Stop(iterations=9), None) == "interrupted"
     assert [row.iteration for row in made.rows] == [10, 11]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "give at least one of gap, iterations"),
+        ({"iterations": -1}, "stop.iterations must be 0 or more"),
+        ({"iterations": 0.5}, "stop.iterations must be a whole number"),
+        ({"epochs": -1}, "stop.epochs must be 0 or more"),
+        ({"gap": -1e-9}, "stop.gap must be 0 or more"),
+        ({"gap": "small"}, "stop.gap must be a number"),
+        ({"seconds": math.nan}, "stop.seconds must be a finite number"),
+        ({"cost": -1}, "stop.cost must be 0 or more"),
+        ({"plateau": -0.5}, "stop.plateau must be 0 or more"),
+        ({"plateau": {"patiens": 3}}, "stop.plateau has no key 'patiens'.*'patience'"),
+    ],
+)
+def test_ends_that_mean_nothing_are_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        mtcd.Stop(**given)
+
+
+def test_callbacks_are_a_list() -> None:
+    data = mtcd.synthetic("ridge", samples=12, features=4, clients=2)
+    given = (data, mtcd.Glm("ridge"), "path", mtcd.STCD(), mtcd.Stop(iterations=1))
+    for callbacks in ("early", mtcd.EarlyStopping("objective")):
+        with pytest.raises(ConfigError, match="callbacks"):
+            mtcd.train(*given, callbacks=callbacks)  # type: ignore[arg-type]
+
+
+def test_a_run_has_only_what_it_has(tmp_path: Path) -> None:
+    data = mtcd.synthetic("ridge", samples=12, features=4, clients=2)
+    run = mtcd.train(data, mtcd.Glm("ridge"), "path", mtcd.STCD(), mtcd.Stop(iterations=1))
+    assert not hasattr(run, "_repr_of_nothing")
+    assert "coefficients" in dir(run)
+    without = replace(run, model=None)
+    assert "coefficients" not in dir(without)
+    with pytest.raises(MtcdError, match="This run has no model"):
+        without.trained()
+    with pytest.raises(MtcdError, match="give them as y"):
+        run.score(np.hstack(list(data.blocks)))
+    with pytest.raises(MtcdError, match="no run.json"):
+        mtcd.load_run(tmp_path)

@@ -15,7 +15,9 @@ its next visit to the changes that it remembers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from mtcd.core.arrays import Array
 from mtcd.core.errors import ConfigError
@@ -25,8 +27,18 @@ from mtcd.methods.mtcd.combine.rule import RULES, Combine
 from mtcd.methods.mtcd.features import Roles
 from mtcd.methods.mtcd.plan import Plan
 from mtcd.methods.mtcd.roaming import Roaming
+from mtcd.network.tours import closed_walk
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.model import ClientModel, Problem
+
+if TYPE_CHECKING:
+    from mtcd.methods.mtcd.mtcd import MTCD
+    from mtcd.methods.planned import PlanSetting
+
+NEARLY_SOLVED = 20
+"""Q on the upper bound of f that the planner tries beside Newton's steps."""
+LONGEST_EVENED = 40
+"""Where tours are longer, the search for even ones takes seconds."""
 
 
 @RULES.register("memory")
@@ -44,8 +56,35 @@ class ClusterMemory(Combine):
         raise NotImplementedError("the server chooses the weights, sync by sync")
 
     @classmethod
+    def tried(cls, method: MTCD, setting: PlanSetting) -> Iterator[MTCD]:
+        """Blocks that are solved, or all but solved: a sync mends how clusters go together, not
+        what a visit has left. In clusters of even tours, where these are shorter."""
+        if setting.nonsmooth:  # the rule needs a smooth penalty
+            return
+
+        method = replace(_evened(method, setting), stepsize=setting.alone)
+        yield replace(method, local_solver="newton")
+        yield replace(method, local_updates=NEARLY_SOLVED, local_solver="majorise")
+
+    @classmethod
     def roles(cls) -> Roles:
         return MemoryRoles()
+
+
+def _evened(method: MTCD, setting: PlanSetting) -> MTCD:
+    """The method in balanced clusters, if their longest tour is shorter, and to search for them is
+    quick."""
+    assert method.hops is not None
+    if method.clusters != "auto" or method.hops > LONGEST_EVENED:
+        return method
+
+    even = replace(method, clusters="balanced")
+    clusters = even.token_clusters(setting.network, setting.seed)
+    assert clusters is not None
+    longest = max(len(closed_walk(setting.network, cluster)) for cluster in clusters)
+    if longest >= method.hops:
+        return method
+    return replace(even, hops=longest)
 
 
 class MemoryRoles(Roles):

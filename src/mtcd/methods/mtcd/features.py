@@ -156,6 +156,12 @@ class AccelerationKind(ABC):
     def roles(cls, method: MTCD) -> Roles:
         """The makers of the parties, for these settings."""
 
+    @classmethod
+    def chosen(cls, slots: Mapping[str, Any], smoothness: Smoothness) -> str:
+        """What a run says of the steps that the acceleration has chosen, from what the token carries
+        at the end; empty where it has chosen none."""
+        return ""
+
 
 ACCELERATIONS: Registry[type[AccelerationKind]] = Registry(
     AccelerationKind, "mtcd.accelerations", None, "method.acceleration: nothing is called '{}';"

@@ -16,9 +16,9 @@ messages.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from mtcd.core.errors import ConfigError
 from mtcd.methods.messages import Messages, equipped
@@ -258,6 +258,20 @@ class MTCD(TokenMethod):
             return False
         kind = self._accelerated
         return self.stepsize == "auto" and kind is not None and kind.adapts
+
+    def chosen(self, slots: Mapping[str, Any], smoothness: Smoothness) -> tuple[str, ...]:
+        """What a run says at its end of the steps that were chosen on the way.
+
+        Parameters
+        ----------
+        slots
+            What the last token carries.
+        smoothness
+            Of the problem.
+        """
+        kind = self._accelerated
+        told = "" if kind is None else kind.chosen(slots, smoothness)
+        return (told,) if told else ()
 
     def timeline(self) -> Timeline:
         return Timeline(self.batch, self.hops or 1)

@@ -19,6 +19,7 @@ changes the models by little, and differences of products would lose it.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -27,9 +28,9 @@ import numpy as np
 from mtcd.core.arrays import Array
 from mtcd.methods.optimal_weights import LARGEST, Along, optimal_weights
 from mtcd.methods.tours.acceleration import ACCELERATIONS, Acceleration
-from mtcd.methods.tours.instruction import SURVEYED, Instruction
+from mtcd.methods.tours.instruction import SURVEYED, TOUR, Instruction
 from mtcd.methods.tours.rounding import Rounding
-from mtcd.methods.tours.survey import FIRST, MANY, Survey
+from mtcd.methods.tours.survey import FIRST, MANY, Survey, steps_in_words
 from mtcd.protocol.model import Fit
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
@@ -89,6 +90,17 @@ class Conjugate(Acceleration):
         return StepsizeRule(
             FIRST / float(smoothness.blocks.sum()),
             "that of the first tour, which chooses the others",
+        )
+
+    @classmethod
+    def chosen(cls, slots: Mapping[str, Any], smoothness: Smoothness) -> str:
+        instruction = slots.get(TOUR.name)
+        if instruction is None or instruction.survey or not instruction.stepsize:
+            return ""
+        taken = steps_in_words(instruction.stepsize, smoothness)
+        return (
+            f"Conjugate tours chose their steps in the first one: {taken} at an update. Messages "
+            "have one aggregate; acceleration: twin has two, and needs fewer of them, as a rule."
         )
 
     def restore(self, state: dict[str, Any]) -> None:

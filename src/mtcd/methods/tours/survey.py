@@ -28,6 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtcd.methods.optimal_weights import Along
+from mtcd.theory.stepsize import Smoothness
 
 ALIKE_WITHIN, INDEPENDENT, RELATED, WIDE, WIDE_RELATED = 30.0, 3.0, 1.0, 0.01, 0.1
 AMONG_A_FEW = 10.0
@@ -47,8 +48,28 @@ COMMON = 0.25
 ALIKE = 1.3
 # starts to remember: where columns are nearly independent, more do not help
 FEW, MANY = 10, 20
+ALL_BUT_SOLVED = 1e6
+"""More steps than these leave nothing of a block to be solved."""
 FIRST = 1e-2
 """The step of the first tour, as a part of 1/sum_k L_k."""
+
+
+def steps_in_words(reach: float, smoothness: Smoothness) -> str:
+    """How many local steps of 1/L_k add up to ``reach``, for a note.
+
+    Parameters
+    ----------
+    reach
+        The sum of the steps of an update.
+    smoothness
+        L_k of the problem.
+    """
+    steps = np.ceil(np.maximum(reach * smoothness.blocks, 1.0))
+    if steps.min() > ALL_BUT_SOLVED:
+        return "blocks are solved"
+    if steps.max() == 1.0:
+        return "one local step"
+    return f"{steps.min():.4g} to {steps.max():.4g} local steps"
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from mtcd.data.standardise import standardise as standardised
 from mtcd.data.vertical import VerticalData
 from mtcd.methods.conditions import Account
 from mtcd.methods.method import Method, resolve_stepsize, resolved_stepsize
+from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.models.glm.block_smoothness import BlockSmoothness
 from mtcd.models.glm.checkpoints import linear_checkpoints
 from mtcd.models.glm.evaluation import Evaluation, TestSet, known_labels
@@ -87,6 +89,12 @@ class LinearTraining(Training):
         return self.method.conditions.account(
             self.network, self.data.tables, self.stop.iterations, place, resumes
         )
+
+    def chosen(self, slots: Mapping[str, Any]) -> tuple[str, ...]:
+        """The steps of tours that choose them."""
+        if not isinstance(self.method, MTCD):
+            return ()
+        return self.method.chosen(slots, self.smoothness)
 
     def end_notes(self, begun: int, rows: Sequence[Measurement]) -> tuple[str, ...]:
         """The notes on the end, also on one that the number of columns sets."""

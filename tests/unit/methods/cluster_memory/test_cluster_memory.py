@@ -18,6 +18,7 @@ from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network
 from mtcd.privacy.masked.masked import with_masks
+from mtcd.protocol.codec.records import pack, unpack
 from mtcd.protocol.ledger.ledger import Ledger
 from problems import make_data
 
@@ -167,3 +168,25 @@ def test_what_rests_on_other_rules_is_refused() -> None:
     )
     with pytest.raises(ConfigError, match=r"leave network\.changes out"):
         mtcd.train(data, RIDGE, leaving, memory(), mtcd.Stop(iterations=8))
+
+
+def test_a_server_that_was_restarted_sends_the_same_tokens() -> None:
+    data = make_data(RIDGE, 30, SIZES, seed=5)
+    network = make_network("complete", data.clients)
+
+    def made() -> Any:
+        return memory().parties(RIDGE.problem(data), network, 3)
+
+    parties, again = made(), made().server
+    for progress in LocalEngine(parties, Ledger()).run():
+        if progress is not None and progress.t == 3:
+            break
+
+    again.restore(unpack(pack(parties.server.state())))
+    for index in range(len(CLUSTERS)):
+        one, other = parties.server.token(index), again.token(index)
+        assert one.slots["cluster_weights"].any()
+        assert one.slots.keys() == other.slots.keys()
+        for name, value in one.slots.items():
+            assert np.array_equal(value, other.slots[name])
+        assert np.array_equal(one.aggregate, other.aggregate)

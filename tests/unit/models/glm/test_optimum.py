@@ -19,6 +19,7 @@ from mtcd.core.errors import ConfigError, MtcdError
 from mtcd.models.glm.optimum import optimum as optimum_module
 from mtcd.models.glm.optimum import solver_newton, solver_steps
 from mtcd.models.glm.optimum.optimum import Optimum, cached_optimum, optimum
+from mtcd.models.glm.optimum.solver_problem import ScaledProblem
 from mtcd.models.glm.penalty import Penalty
 from mtcd.models.losses import Loss
 from mtcd.models.losses.huber import Huber
@@ -431,3 +432,55 @@ def test_a_search_that_crosses_many_kinks_ends_at_the_minimum(seed: int) -> None
     moved = u != 0
     np.testing.assert_allclose(slope[moved], -l1[moved] * np.sign(u[moved]), atol=1e-6)
     assert (np.abs(slope[~moved]) <= l1[~moved] + 1e-9).all()
+
+
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_the_gap_of_ridge_is_a_share_of_its_value_whatever_the_unit_of_the_labels(
+    size: float,
+) -> None:
+    """Columns that are nearly alike: the first pass leaves more of the gradient."""
+    rng = np.random.default_rng(0)
+    one = rng.standard_normal((30, 1))
+    X = np.hstack([one + 1e-5 * rng.standard_normal((30, 6)), rng.standard_normal((30, 2))])
+    found = solve(X, size * rng.standard_normal(30), Squared(), Penalty(l2=1e-9))
+    assert 0 <= found.gap <= 1e-12 * found.value
+
+
+def test_steps_of_large_lasso_problems_find_the_support_and_say_that_they_are_exact() -> None:
+    """From 0, a few of them reach what the optimality conditions ask for."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((60, 12))
+    y = X[:, :3] @ np.array([2.0, -1.0, 0.5]) + 0.1 * rng.standard_normal(60)
+    whole = ScaledProblem.of([X], y, Squared(), [Penalty(l1=3.0)])
+    problem = whole.restricted(np.arange(12))
+    w, exact = problem.start(), False
+    for _ in range(4):
+        z = problem.forward(w)
+        gradient = problem.gradient(w, z)
+        step, exact = solver_steps.newton_step(problem, w, z, gradient, 1e-12, 1e-6, direct=0)
+        w = w + step
+
+    assert exact
+    slope = problem.gradient(w, problem.forward(w))
+    moved = w != 0
+    assert 3 <= moved.sum() < 12
+    np.testing.assert_allclose(slope[moved], -problem.l1[moved] * np.sign(w[moved]), atol=1e-5)
+    assert (np.abs(slope[~moved]) <= problem.l1[~moved]).all()
+
+
+@pytest.mark.parametrize(("start", "exact"), [(4.5, True), (-0.5, False)])
+def test_only_entries_with_a_kink_stop_at_0(
+    start: float, exact: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second entry has no l1: it may change its sign. The minimum is at (4, 1)."""
+    penalty = Penalty(l1=1.0, free=1)
+    problem = ScaledProblem.of([np.eye(2)], np.array([5.0, 1.0]), Squared(), [penalty])
+    ahead = np.array([start, -0.5])
+    monkeypatch.setattr(solver_steps, "_proximal_steps", lambda *_: ahead)
+    w = np.zeros(2)
+    gradient = problem.gradient(w, problem.forward(w))
+    step, found = solver_steps.newton_step(
+        problem, w, problem.forward(w), gradient, 0.0, 1e-6, direct=0
+    )
+    assert found == exact
+    np.testing.assert_allclose(w + step, [4.0 if exact else 0.0, 1.0], atol=1e-6)

@@ -43,7 +43,7 @@ from mtcd.models.splitnet.party.participant import SplitParticipant, _check_widt
 from mtcd.models.splitnet.training import assemble
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER
-from split_parties import Clinics, one_thread
+from split_parties import Clinics, one_thread, party_of
 
 assert one_thread  # a fixture for all tests here
 
@@ -309,3 +309,31 @@ def test_held_out_outputs_that_cannot_be_added_up_are_refused_before_training(
     weighted = SimpleNamespace(labels=labels_to_bytes(clinics.data.labels[:10], np.ones(10)))
     with pytest.raises(WireError, match="come with weights"):
         SplitParticipant._make_networks(own, weighted, 10, clinics.widths)
+
+
+HELD: dict[int, dict[str, Any]] = {
+    0: {
+        "t": 3,
+        "start": {"w": torch.ones(2)},
+        "copies": {1: {"w": torch.zeros(2)}},
+        "in_hand": 1,
+    },
+    SERVER: {
+        "uploads": {2: torch.ones(3)},
+        "awaited": {0, 1},
+        "fused": 4,
+        "start_loss": 0.5,
+        "losses": 2.5,
+    },
+}
+
+
+@pytest.mark.parametrize("number", HELD)
+def test_what_a_party_holds_between_two_visits_is_in_its_state(number: int, tmp_path: Path) -> None:
+    clinics = Clinics(tmp_path, "overlapping")
+    one, again = (party_of(clinics.own_cast(number)[0], number) for _ in range(2))
+    for name, value in HELD[number].items():
+        setattr(one, name, value)
+
+    again.restore(one.state())
+    assert {name: getattr(again, name) for name in HELD[number]} == HELD[number]

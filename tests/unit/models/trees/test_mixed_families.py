@@ -11,7 +11,8 @@ import torch
 
 import mtcd
 from boosting import SETTINGS, samples, trained
-from mtcd.core.errors import ConfigError, DataError
+from mtcd.core.errors import ConfigError, DataError, MtcdError
+from mtcd.core.files import PARTS
 from mtcd.models.trees.families.margin_net import MarginNet
 from mtcd.models.trees.problem import AdditiveProblem
 
@@ -184,3 +185,22 @@ def test_the_margins_of_a_small_network_and_their_derivative(outputs: int) -> No
         for d in steps
     ]
     np.testing.assert_allclose(back(slope), numeric, atol=1e-6)
+
+
+class Opened:
+    """An object that runs code where it is read."""
+
+    def __reduce__(self) -> Any:
+        return (exec, ("raise SystemExit('read')",))
+
+
+def test_a_folder_with_objects_in_place_of_arrays_is_refused_and_not_run(tmp_path: Path) -> None:
+    _, data = three()
+    run = trained(data, mtcd.Mixed("squared", FAMILIES), 3)
+    run.save(tmp_path)
+    with np.load(tmp_path / PARTS, allow_pickle=False) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    arrays["constant"] = np.array([Opened()], dtype=object)
+    np.savez(tmp_path / PARTS, **arrays)
+    with pytest.raises(MtcdError, match="allow_pickle"):
+        mtcd.load_run(tmp_path)

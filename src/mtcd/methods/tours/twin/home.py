@@ -37,7 +37,7 @@ LONE = 0.01
 # short steps alone: where the loss is about as curved as it can be, ...
 CURVED = 0.8
 # ... l2 is at most this share of the mean squared norm of columns, times d/N - 1, ...
-WEAK = 0.015
+WEAK = 0.03
 # ... and columns do not share what a part of the clients has in common, as neighbours in a table
 SOME = 0.3
 

@@ -8,16 +8,16 @@ mix of both directions is never worse than either, and needs no tuning.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mtcd.core.errors import ConfigError
 from mtcd.methods.mtcd.checks import GRADIENT
 from mtcd.methods.mtcd.features import ACCELERATIONS, AccelerationKind, Clusters, Roles
 from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.methods.mtcd.roaming import Roaming, StartAt, plan_roaming, through_changes
-from mtcd.methods.tours.survey import FIRST
+from mtcd.methods.tours.survey import FIRST, steps_in_words
 from mtcd.network.topology import Network
 from mtcd.network.walks import WALKS
 from mtcd.protocol.transports.transport import DEFAULT
@@ -91,6 +91,24 @@ class Twin(AccelerationKind):
                 roaming, starts=[StartAt([walk.best_start()]) for walk in roaming.walks]
             )
         return through_changes(roaming, network, clusters, whole_tours=True)
+
+    @classmethod
+    def chosen(cls, slots: Mapping[str, Any], smoothness: Smoothness) -> str:
+        order = slots.get("twin")
+        if order is None or order.survey:
+            return ""
+        taken = steps_in_words(order.reach, smoothness)
+        if not order.solves:
+            return (
+                "Twin tours went on with short steps alone after the first one, as there are more "
+                f"columns than samples and the penalty is weak: {taken} at an update, one "
+                "aggregate a message."
+            )
+        return (
+            "Twin tours: one copy of the model solves its blocks, and the other chose its steps in "
+            f"the first tour: {taken} at an update. Messages have two aggregates; acceleration: "
+            "conjugate has one, and needs more of them, as a rule."
+        )
 
     @classmethod
     def roles(cls, method: MTCD) -> Roles:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import mtcd
 from mtcd.core.errors import ConfigError
 from mtcd.methods import subspace
+from mtcd.methods.tours.survey import steps_in_words
 from mtcd.methods.tours.twin import home
 from mtcd.methods.tours.twin.home import CURVED, Home, Tour
 from mtcd.methods.tours.twin.slots import order_of, products_of, second_of
@@ -292,6 +294,49 @@ def test_there_they_are_the_faster_ones(monkeypatch: pytest.MonkeyPatch) -> None
         assert run.status == "converged"
         hops.append(run.final.iteration)
     assert hops[0] < hops[1]
+
+
+def note_of(run: mtcd.Run, acceleration: str) -> str:
+    [note] = [note for note in run.notes if note.startswith(acceleration)]
+    return note
+
+
+def test_a_run_says_which_steps_were_chosen() -> None:
+    model = mtcd.Glm("logistic", l2=0.5)
+    data = make_data(model, 60, SIZES, seed=4)
+    run = mtcd.train(data, model, "path", TWIN, mtcd.Stop(iterations=30))
+    assert "solves its blocks" in note_of(run, "Twin")
+    first = mtcd.train(data, model, "path", TWIN, mtcd.Stop(iterations=4))
+    assert not any(note.startswith("Twin") for note in first.notes)
+    wide = mtcd.Glm("ridge", l2=1e-3)
+    columns = make_data(wide, 20, [20, 20, 20], seed=3)
+    run = mtcd.train(columns, wide, "path", TWIN, mtcd.Stop(iterations=30))
+    assert "short steps alone" in note_of(run, "Twin")
+
+
+def test_conjugate_tours_say_so_too() -> None:
+    conjugate = mtcd.STCD(walk="tour", acceleration="conjugate", local_solver="majorise")
+    model, stop = mtcd.Glm("logistic", l2=0.5), mtcd.Stop(iterations=30)
+    data = make_data(model, 60, SIZES, seed=4)
+    run = mtcd.train(data, model, "path", conjugate, stop)
+    assert "local step" in note_of(run, "Conjugate")
+    assert "acceleration: twin" in note_of(run, "Conjugate")
+    given = mtcd.train(data, model, "path", replace(conjugate, stepsize=1e-3), stop)
+    assert not any(note.startswith("Conjugate") for note in given.notes)
+
+    X = np.hstack(data.blocks) * np.exp(np.linspace(-4, 4, 12))
+    scaled = mtcd.split(X, data.labels, clients=4)
+    run = mtcd.train(scaled, model, "path", conjugate, stop)
+    assert "blocks are solved" in note_of(run, "Conjugate")
+
+
+@pytest.mark.parametrize(
+    ("reach", "said"),
+    [(1e-9, "one local step"), (2.5, "3 to 10 local steps"), (1e12, "blocks are solved")],
+)
+def test_steps_are_counted_at_their_largest(reach: float, said: str) -> None:
+    smoothness = SimpleNamespace(blocks=np.array([1.0, 4.0]))
+    assert steps_in_words(reach, smoothness) == said
 
 
 def test_depth_is_the_number_of_directions() -> None:
