@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from mtcd.models.trees.gains import ComparedGains
 from mtcd.network.topology import make_network
 from mtcd.privacy.masked.masked import with_masks
 from mtcd.privacy.masked.payloads import DOUBLE_MASKS, KEYS, MaskedToken, MaskedUpload
+from mtcd.protocol.codec.arrays import ParametersField
 from mtcd.protocol.codec.limits import MOST, TensorShapes
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import Message, Progress
@@ -201,3 +203,14 @@ def test_the_shape_and_the_numbers_of_aggregates(
     assert (bounds.shape, bounds.numbers) == (shape, None)
     single = SVFL(transport="float32").messages(CYCLE, 0, 12, outputs).bounds("a run")
     assert single.numbers == np.dtype("float32")
+
+
+@pytest.mark.parametrize("parameters", [1, 7, 8])
+def test_parameters_take_eight_bytes_each_and_four_words_that_describe_them(
+    parameters: int,
+) -> None:
+    bounds: Any = SimpleNamespace(parameters=parameters)
+    chunks: list[Any] = []
+    ParametersField().named("parameters").write(np.ones((1, parameters)), chunks)
+    written = sum(memoryview(chunk).nbytes for chunk in chunks)
+    assert written == ParametersField().most(bounds) == 8 * (4 + parameters)

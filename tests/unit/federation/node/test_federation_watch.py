@@ -1,6 +1,8 @@
 """What a party says of how far the run is."""
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -203,3 +205,18 @@ def test_requests_of_the_server_count_syncs_and_never_iterations_back() -> None:
         watch.requested(t)
         told.append((watch.syncs, watch.iteration))
     assert told == [(2, 8), (3, 12), (1, 12)]
+
+
+def test_the_plateau_rule_remembers_in_the_token_or_else_at_the_party_that_reports() -> None:
+    watch, asked = watching(STCD(stepsize=0.1)), []
+    watch._plateau = SimpleNamespace(reached=lambda now: asked.append(now.keeper))  # type: ignore[assignment]
+    keeper: Any = SimpleNamespace(slots={})
+    token = Token(0, 0, 3, np.ones(3), 0.0)
+    for payload in (Report(3), token):
+        assert watch.limit(payload, keeper) is None
+    assert [one is expected for one, expected in zip(asked, (keeper, token), strict=True)] == [
+        True,
+        True,
+    ]
+    watch.limit(Report(3))
+    assert len(asked) == 2, "without one to keep it the rule is not asked"

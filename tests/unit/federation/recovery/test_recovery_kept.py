@@ -69,3 +69,10 @@ def test_a_later_term_at_an_earlier_hop_ends_those_before_it() -> None:
     assert live_terms({1: 5, 2: 7, 3: 7}) == {3: 7, 1: 5}
     assert live_terms({1: 5, 2: 3, 4: 4}) == {4: 4, 2: 3}
     assert live_terms({}) == {}
+
+
+def test_before_its_first_upload_a_client_has_no_penalty_and_no_request() -> None:
+    party: Any = SimpleNamespace(clients=3)
+    uploads = Uploads(None, party, None)  # type: ignore[arg-type]
+    assert uploads.penalties == [0.0, 0.0, 0.0]
+    assert uploads.requested == {}
