@@ -459,3 +459,17 @@ def test_a_party_leaves_when_its_status_has_arrived_or_after_a_while() -> None:
     alone = Gossip()
     alone.gossip.leave(lambda: left.append("alone"))
     assert left[-1] == "alone"
+
+
+@pytest.mark.parametrize(("before", "moment"), [(None, 5250), (5000, 5250), (6000, 6001)])
+def test_a_status_has_its_time_in_milliseconds_and_is_later_than_the_one_before(
+    before: int | None, moment: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mtcd.federation.node.exit_status.time", lambda: 5.25)
+    party, said = Gossip(), list[ExitStatus]()
+    party.gossip._signer = SimpleNamespace(sign=said.append)  # type: ignore[assignment]
+    if before is not None:
+        party.gossip.known.statuses["a"] = word(time=before)
+    party.gossip.say(RUNNING, objective=0.5)
+    assert [one.time for one in said] == [moment, moment]
+    assert [one.objective for one in said] == [0.5, None], "the server is not told"

@@ -409,3 +409,12 @@ def test_notes_on_new_samples_are_said_once_however_often_a_pass_is_restarted() 
     for _ in range(2):
         assert from_sums(party._own_part()).tolist() == [1.0, 1.0]
     assert told == ["on [0, 2]"]
+
+
+def test_predictions_are_for_their_owner_only(tmp_path: Path) -> None:
+    config: Any = SimpleNamespace(alignment="hashed", is_server=False)
+    out = tmp_path / "p.csv"
+    said = writer(config, out)(["x", "y"], {"prediction": np.array([1.0, 2.0])})
+    assert said == f"2 predictions are in {out}."
+    assert out.read_text().split() == ["id,prediction", "x,1.0", "y,2.0"]
+    assert out.stat().st_mode & 0o777 == 0o600
