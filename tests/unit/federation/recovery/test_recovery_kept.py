@@ -4,7 +4,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
+from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.federation.recovery.token_history import TokenHistory, live_terms
 from mtcd.federation.recovery.uploads import Uploads
 from mtcd.protocol.codec.envelopes import Envelope
@@ -76,3 +78,15 @@ def test_before_its_first_upload_a_client_has_no_penalty_and_no_request() -> Non
     uploads = Uploads(None, party, None)  # type: ignore[arg-type]
     assert uploads.penalties == [0.0, 0.0, 0.0]
     assert uploads.requested == {}
+
+
+@pytest.mark.parametrize(("down", "waits"), [((), False), ((0, 1), False), ((0, 1, 2), True)])
+def test_a_server_waits_when_all_clients_are_down(down: tuple[int, ...], waits: bool) -> None:
+    delivery: Any = SimpleNamespace(down=frozenset(down))
+    party: Any = SimpleNamespace(clients=3)
+    server: Any = object.__new__(IterationServer)
+    server.delivery, server.party, server.uploads = delivery, party, None
+    uploads: Any = object.__new__(Uploads)
+    uploads.party, uploads.policy = party, SimpleNamespace(delivery=delivery)
+    for one in (server, uploads):
+        assert one.waits_for == (frozenset(down) if waits else frozenset())
