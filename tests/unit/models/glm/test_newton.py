@@ -204,3 +204,13 @@ def test_what_it_does_not_fit_is_refused() -> None:
             STOP,
             privacy=mtcd.Privacy("sealed"),
         )
+
+
+def test_a_block_without_columns_stays_as_it_is() -> None:
+    client = client_of("logistic", (8, 3))
+    empty = LinearClient(client.X[:, :0], client.y, client.fit.loss, Penalty(l2=0.5))
+    z = other_clients(client)
+    before = z.copy()
+    theta = empty.local_update(empty.initial(), z, SOLVED)
+    assert theta.shape[0] == 0
+    np.testing.assert_array_equal(z, before)

@@ -4,6 +4,7 @@ config."""
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from commands import outcome
 from commands import run as command
 from mtcd.core.errors import ConfigError, DataError, DataWarning, MtcdError
 from mtcd.models.glm.model import Glm
+from mtcd.models.trees.training import check_additive
 
 X, Y = samples("classes", n=60)
 DATA = mtcd.split(X, Y, 3)
@@ -182,3 +184,10 @@ def test_commands_on_a_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert again["method"] == planned["candidates"][0]["method"]
     assert command("inspect", str(config), "--set", "model.dept=3") != 0
     assert "'model.dept', did you mean 'depth'" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_the_kinds_of_trees_in_an_error_are_in_one_order() -> None:
+    sealed: Any = SimpleNamespace(kind="stcd")
+    families: Any = [SimpleNamespace(kind=kind) for kind in ("trees", "linear", "nets", "linear")]
+    with pytest.raises(ConfigError, match="from which linear and nets and trees learn"):
+        check_additive(sealed, families, mtcd.Stop(iterations=1))

@@ -396,3 +396,10 @@ def test_parts_of_a_block_end_with_it() -> None:
     for count in (2, 4):
         with pytest.raises(WireError, match="has 3 parts, not as many as expected"):
             split(join(parts), count)
+
+
+def test_an_entry_between_two_integers_has_the_largest_error() -> None:
+    scale = TokenScale(PARAMETERS, 2.0)
+    between = (np.arange(8) + 0.5) * 2.0 / PARAMETERS.token_bound
+    lost = np.abs(scale.reals(scale.integers(between)) - between)
+    np.testing.assert_allclose(lost, scale.error, rtol=1e-3)
