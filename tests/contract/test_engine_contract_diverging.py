@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from engine_cases import EngineCase
-from mtcd.training.rules import DIVERGED
+from mtcd.training.divergence import DIVERGED
 from problems import MODELS
 
 MODEL = MODELS[0]

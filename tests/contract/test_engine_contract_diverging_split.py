@@ -23,7 +23,7 @@ from mtcd.federation.node import ending, final_check
 from mtcd.federation.node.node import Node
 from mtcd.federation.participant.keeping import read_summary
 from mtcd.models.splitnet.party import participant as networks
-from mtcd.training.rules import DIVERGED, HOPELESS, WORST_NOISY_END
+from mtcd.training.divergence import DIVERGED, HOPELESS, WORST_NOISY_END
 
 pytestmark = pytest.mark.long
 

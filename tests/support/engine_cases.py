@@ -27,9 +27,9 @@ from mtcd.protocol.party import Parties
 from mtcd.ray.cluster import RayActors
 from mtcd.ray.engine import RayEngine
 from mtcd.testing.federation_engine import FederationEngine
+from mtcd.training.divergence import worst_end_of
 from mtcd.training.observer import Observer
 from mtcd.training.pace import Growing
-from mtcd.training.rules import worst_end_of
 from mtcd.training.stop import Stop
 from mtcd.training.training import BlockRecipe
 from own_parts import bundles, model_section

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
+from mtcd.config.costs_schema import CostsSection
 from mtcd.config.data_schema import (
     AnyDataSection,
     Class,
@@ -33,19 +34,6 @@ from mtcd.core.errors import ConfigError
 from mtcd.core.own_code import is_own
 from mtcd.network.topology import DRAWN
 from mtcd.privacy.settings import DP, LabelPrivacy, Privacy
-
-
-class CostsSection(Section):
-    """The prices of messages, or of the numbers in them: see mtcd.Costs."""
-
-    ratio: Number = 100.0
-    """a message between client and server costs 1, one between clients 1/ratio"""
-    account: Literal["charged", "sent"] = "charged"
-    """`charged` as in the paper, or `sent`: what was really sent"""
-    per: Literal["message", "float"] = "message"
-    """`message`, or `float`: each number in a message costs that much, 1 with the server and
-    1/ratio between clients, so that large messages cost more than small ones. `stop.cost`,
-    `inspect` and `plan` go by it; a run tells both (`cost_per`)"""
 
 
 class DpSection(Section):

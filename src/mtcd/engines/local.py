@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from mtcd.protocol.engine import Engine, Monitor
-from mtcd.protocol.ledger.ledger import Ledger, record
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.protocol.ledger.record import record
 from mtcd.protocol.model import EpochLoss
 from mtcd.protocol.party import MONITOR, SERVER, Message, Part, Parties, Party, Progress
 from mtcd.protocol.snapshots import EngineState

@@ -29,9 +29,9 @@ from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.ledger.ledger import LINKS, Ledger
 from mtcd.protocol.party import Parties
 from mtcd.theory.stepsize import Smoothness
+from mtcd.training.divergence import DIVERGED, worst_end_of
 from mtcd.training.history import Measurement
 from mtcd.training.observer import Observer
-from mtcd.training.rules import DIVERGED, worst_end_of
 from mtcd.training.stop import FOR_EVER, Stop
 
 ROUNDING = 1e-9

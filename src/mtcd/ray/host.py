@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mtcd.protocol.engine import HostedShare, Recorder
-from mtcd.protocol.ledger.ledger import Ledger, record
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.protocol.ledger.record import record
 from mtcd.protocol.model import EpochLoss
 from mtcd.protocol.party import MONITOR, Message, Part, Party, Progress
 from mtcd.ray import portable

@@ -17,10 +17,10 @@ from mtcd.protocol.engine import Engine
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Progress
+from mtcd.training.divergence import DIVERGED, Divergence, looks_hopeless
 from mtcd.training.history import Measurement, has_begun
 from mtcd.training.pace import Growing, Pace
 from mtcd.training.plateau import PLATEAU, Plateau, PlateauHistory
-from mtcd.training.rules import DIVERGED, Divergence, looks_hopeless
 from mtcd.training.stop import Stop
 from mtcd.training.watchers import Watcher
 
@@ -66,7 +66,7 @@ class Observer:
     best
         f*, where gaps are asked for.
     worst_end
-        See :class:`mtcd.training.rules.Divergence`.
+        See :class:`mtcd.training.divergence.Divergence`.
     pausing
         Whether ``advance`` can return between two messages.
     pace

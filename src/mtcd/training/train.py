@@ -23,10 +23,10 @@ from mtcd.protocol.engine import Engine
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.training.attachments import Attachment, RunListener, listeners_of, with_ended
 from mtcd.training.compute import Compute
+from mtcd.training.divergence import DIVERGED
 from mtcd.training.history import History
 from mtcd.training.kinds import Request, resolved
 from mtcd.training.observer import INTERRUPTED, Observer, Watch, sentence
-from mtcd.training.rules import DIVERGED
 from mtcd.training.run import Run
 from mtcd.training.stop import Stop
 from mtcd.training.training import Training

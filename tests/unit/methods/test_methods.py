@@ -236,7 +236,7 @@ def test_settings_that_do_not_fit_the_problem_are_refused(method: MTCD, says: st
     "clusters", [["c0", "c1"], [["c0"], "c1"], [0, 1], "none", 3, {"c0": ["c1"]}]
 )
 def test_clusters_are_lists_of_lists_or_chosen_here(clusters: object) -> None:
-    with pytest.raises(ConfigError, match="'auto' or a list of lists of clients"):
+    with pytest.raises(ConfigError, match="'auto', 'balanced' or a list of lists of clients"):
         MTCD(hops=3, clusters=clusters)
     assert MTCD(hops=3, clusters=[["c0"], ("c1", "c2")]).clusters is not None
 

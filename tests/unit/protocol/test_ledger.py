@@ -16,7 +16,8 @@ from mtcd.models.glm.model import Glm
 from mtcd.models.trees.gains import ComparedGains
 from mtcd.network.topology import make_network
 from mtcd.protocol.ledger.costs import Costs, Sizes
-from mtcd.protocol.ledger.ledger import CLIENT_CLIENT, DOWNLINK, UPLINK, Ledger, record
+from mtcd.protocol.ledger.ledger import CLIENT_CLIENT, DOWNLINK, UPLINK, Ledger
+from mtcd.protocol.ledger.record import record
 from mtcd.protocol.party import SERVER, Begin, Message
 from mtcd.protocol.token import Token
 from problems import MODELS, make_data

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtcd.methods.mtcd.mtcd import MTCD, STCD
-from mtcd.training.rules import HOPELESS, WORST_END, WORST_NOISY_END, Divergence, worst_end_of
+from mtcd.training.divergence import HOPELESS, WORST_END, WORST_NOISY_END, Divergence, worst_end_of
 
 POSITIVE = st.floats(1e-6, 1e6)
 

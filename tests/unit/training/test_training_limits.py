@@ -18,11 +18,11 @@ from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.ledger.ledger import CLIENT_CLIENT, LINKS, Ledger
 from mtcd.protocol.party import Progress
 from mtcd.training.checkpoints import Checkpoints, Spacing
+from mtcd.training.divergence import Divergence, allowing
 from mtcd.training.history import Best, History, Measurement, check_column
 from mtcd.training.kinds import Request
 from mtcd.training.observer import Observer
 from mtcd.training.plateau import Plateau, Windows
-from mtcd.training.rules import Divergence, allowing
 from mtcd.training.run import _metrics_line
 
 NOTHING = dict.fromkeys(LINKS, 0)

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from mtcd.config.schema import CostsSection
+from mtcd.config.costs_schema import CostsSection
 from mtcd.config.section import Section, Whole
 from mtcd.core.mappings import positions
 from mtcd.federation.names import OPERATOR, SERVER, parse_address, usable_name

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mtcd.protocol.codec.envelopes import End, Envelope, Terms
 from mtcd.protocol.party import Message, Party
-from mtcd.training.rules import DIVERGED
+from mtcd.training.divergence import DIVERGED
 
 if TYPE_CHECKING:
     from mtcd.federation.delivery.reliable_party import ReliableParty

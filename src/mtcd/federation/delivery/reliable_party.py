@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 from mtcd.federation.delivery.journal import Journal
 from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.protocol.codec.envelopes import Ack, Cancelled, End, Envelope, Terms
-from mtcd.protocol.ledger.ledger import Ledger, record
+from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.protocol.ledger.record import record
 from mtcd.protocol.party import MONITOR, Message, Part, Party
 
 Limit = Callable[[Any], str | None]

@@ -43,7 +43,7 @@ from mtcd.federation.participant.keeping import OWN_METRICS, Summary, keep_metri
 from mtcd.federation.participant.participant import Participant, Role
 from mtcd.protocol.codec.envelopes import End
 from mtcd.protocol.party import Party
-from mtcd.training.rules import DIVERGED
+from mtcd.training.divergence import DIVERGED
 
 LONGEST_INTERVAL = 15.0
 """Seconds between two requests: who asks less often does not watch, and nobody waits for the next

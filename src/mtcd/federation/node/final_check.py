@@ -27,7 +27,7 @@ from mtcd.federation.node.context import NodeContext
 from mtcd.federation.node.link import IncomingRequest
 from mtcd.federation.node.passing import SumContributor, SumReceiver, Sums, fits, from_sums, to_sums
 from mtcd.federation.node.rpc import Answers
-from mtcd.training.rules import DIVERGED
+from mtcd.training.divergence import DIVERGED
 
 EVALUATE, RESULT = "evaluate", "result"
 FINE, MISSING = "fine", "missing"

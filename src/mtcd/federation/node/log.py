@@ -22,7 +22,7 @@ from typing import Any
 
 from mtcd.core.errors import ConfigError
 from mtcd.core.files import plain
-from mtcd.training.rules import DIVERGED
+from mtcd.training.divergence import DIVERGED
 
 FILE_BYTES = 10 * 2**20  # of a log, after which it becomes log.jsonl.1, and that log.jsonl.2, ...
 KEPT_FILES = 5  # besides the one that is written

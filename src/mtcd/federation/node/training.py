@@ -29,7 +29,7 @@ from mtcd.federation.node.rpc import Rpc
 from mtcd.protocol.codec.envelopes import CONTROL_PAYLOADS, Ack, Envelope
 from mtcd.protocol.codec.limits import Bounds
 from mtcd.protocol.party import SERVER
-from mtcd.training.rules import DIVERGED
+from mtcd.training.divergence import DIVERGED
 
 DEFERRED = b"not now"
 

@@ -24,9 +24,10 @@ from mtcd.protocol.codec.extensions import extrapolates
 from mtcd.protocol.ledger.costs import UNIT, Costs, Sizes
 from mtcd.protocol.model import EpochLoss
 from mtcd.protocol.token import Token
+from mtcd.training.divergence import DIVERGED, Divergence, looks_hopeless
 from mtcd.training.pace import Growing, Pace
 from mtcd.training.plateau import Plateau, PlateauRule
-from mtcd.training.rules import DIVERGED, Divergence, Keeper, Kept, TrainingFacts, looks_hopeless
+from mtcd.training.rules import Keeper, Kept, TrainingFacts
 from mtcd.training.stop import Stop
 
 MEASURE_SECONDS = 0.5

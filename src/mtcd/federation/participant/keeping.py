@@ -17,8 +17,8 @@ from mtcd.federation.credentials.private_files import write_files
 from mtcd.federation.participant.kinds import Block
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.ledger.ledger import Ledger
+from mtcd.training.divergence import DIVERGED
 from mtcd.training.plateau import PLATEAU
-from mtcd.training.rules import DIVERGED
 
 SUMMARY = "summary.json"
 METRICS = "metrics.json"

@@ -30,7 +30,7 @@ from mtcd.federation.transport import MEGABYTE
 from mtcd.methods.method import Method, resolved_stepsize
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.party import Party
-from mtcd.training.rules import DIVERGED
+from mtcd.training.divergence import DIVERGED
 from mtcd.training.stop import Stop
 
 

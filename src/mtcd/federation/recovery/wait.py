@@ -12,7 +12,7 @@ from typing import Protocol
 
 from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.protocol.codec.envelopes import End, Envelope
-from mtcd.training.rules import DIVERGED
+from mtcd.training.divergence import DIVERGED
 
 
 class Wait(RecoveryPolicy):

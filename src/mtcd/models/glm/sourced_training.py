@@ -22,8 +22,8 @@ from mtcd.models.glm.training import LinearTraining, evaluation_of
 from mtcd.models.losses.own import check_own_loss
 from mtcd.network.topology import Network
 from mtcd.protocol.party import Parties
+from mtcd.training.divergence import worst_end_of
 from mtcd.training.kinds import Request
-from mtcd.training.rules import worst_end_of
 from mtcd.training.training import MethodRecipe
 
 

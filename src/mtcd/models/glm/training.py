@@ -28,9 +28,9 @@ from mtcd.models.losses.own import is_built_in
 from mtcd.models.metrics import chosen_metrics
 from mtcd.network.topology import Network
 from mtcd.theory.stepsize import stability_limit
+from mtcd.training.divergence import allowing, worst_end_of
 from mtcd.training.history import Measurement
 from mtcd.training.kinds import Request
-from mtcd.training.rules import allowing, worst_end_of
 from mtcd.training.run import Run
 from mtcd.training.training import Training
 

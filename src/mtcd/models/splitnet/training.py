@@ -20,9 +20,9 @@ from mtcd.models.splitnet.trained import TrainedSplit
 from mtcd.protocol.ledger.ledger import Ledger
 from mtcd.protocol.party import Parties
 from mtcd.training.compute import Compute
+from mtcd.training.divergence import worst_end_of
 from mtcd.training.kinds import Request
 from mtcd.training.pace import Epochs, Growing, Pace
-from mtcd.training.rules import worst_end_of
 from mtcd.training.stop import Stop
 from mtcd.training.training import Training
 

@@ -19,8 +19,8 @@ from mtcd.models.trees.families.trees import TreeFamily
 from mtcd.models.trees.gains import ComparedGains
 from mtcd.models.trees.problem import AdditiveEvaluation, AdditiveProblem
 from mtcd.models.trees.trained import TrainedAdditive
+from mtcd.training.divergence import worst_end_of
 from mtcd.training.kinds import Request
-from mtcd.training.rules import worst_end_of
 from mtcd.training.stop import Stop
 from mtcd.training.training import Training
 

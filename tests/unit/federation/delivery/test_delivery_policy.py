@@ -20,7 +20,7 @@ from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, Network, make_network
 from mtcd.protocol.codec.envelopes import Ack, Cancelled, End, Envelope
 from mtcd.protocol.party import MONITOR, SERVER, Begin, Message, Part, Progress
-from mtcd.training.rules import DIVERGED
+from mtcd.training.divergence import DIVERGED
 from problems import make_data
 
 MODEL = Glm("ridge")

@@ -18,7 +18,7 @@ from mtcd.federation.node.refusal import UnableError
 from mtcd.federation.participant.keeping import STOPPED
 from mtcd.protocol.codec.envelopes import End
 from mtcd.protocol.ledger.ledger import Ledger
-from mtcd.training.rules import DIVERGED
+from mtcd.training.divergence import DIVERGED
 
 
 class Ended:

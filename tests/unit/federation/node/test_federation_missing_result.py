@@ -17,7 +17,7 @@ from mtcd.federation.node.final_check import Outcome
 from mtcd.federation.node.folder import RunFolder
 from mtcd.federation.node.node import Node
 from mtcd.federation.participant.keeping import Summary, read_summary
-from mtcd.training.rules import DIVERGED
+from mtcd.training.divergence import DIVERGED
 from own_parts import model_section
 from problems import MODELS, make_data
 

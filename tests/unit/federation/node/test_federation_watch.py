@@ -14,7 +14,7 @@ from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.network.topology import make_network
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.token import Token
-from mtcd.training.rules import DIVERGED
+from mtcd.training.divergence import DIVERGED
 from mtcd.training.stop import Stop
 
 

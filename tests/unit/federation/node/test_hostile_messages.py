@@ -21,7 +21,7 @@ from live import in_process
 from mtcd.data.vertical import VerticalData
 from mtcd.federation.node.rpc import NO, OK
 from mtcd.models.glm.party.block import read_block
-from mtcd.training.rules import DIVERGED
+from mtcd.training.divergence import DIVERGED
 from own_parts import model_section
 from problems import MODELS, make_data
 from spoiling import spoilt_envelopes

@@ -25,7 +25,7 @@ from mtcd.federation.node.passing import order_of
 from mtcd.federation.node.refusal import Refusal
 from mtcd.federation.node.rpc import NO, OK
 from mtcd.federation.node.training import DEFERRED
-from mtcd.training.rules import DIVERGED
+from mtcd.training.divergence import DIVERGED
 from own_parts import model_section
 from problems import MODELS, make_data
 

@@ -18,7 +18,7 @@ from mtcd.methods.mtcd.mtcd import MTCD
 from mtcd.network.topology import make_network
 from mtcd.protocol.codec.envelopes import Ack, Cancelled, Envelope
 from mtcd.protocol.party import SERVER, Message
-from mtcd.training.rules import DIVERGED
+from mtcd.training.divergence import DIVERGED
 
 NAMES = ["a", "b", "c"]
 RUN = "run"

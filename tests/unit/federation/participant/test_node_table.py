@@ -13,7 +13,7 @@ from mtcd.methods.mtcd.mtcd import STCD
 from mtcd.protocol.codec.envelopes import End
 from mtcd.protocol.ledger.costs import Costs
 from mtcd.protocol.ledger.ledger import Ledger
-from mtcd.training.rules import DIVERGED
+from mtcd.training.divergence import DIVERGED
 
 SOUND: dict[str, Any] = {"samples": 7, "stepsize": 0.5, "notes": ["one"], "own": 1}
 MOST = 2**20 // 8

@@ -15,7 +15,7 @@ from mtcd.models.glm.model import Glm
 from mtcd.network.topology import make_network
 from mtcd.protocol.codec.envelopes import End, Envelope
 from mtcd.protocol.party import MONITOR, Message, Part
-from mtcd.training.rules import DIVERGED
+from mtcd.training.divergence import DIVERGED
 from problems import make_data
 
 MODEL = Glm("ridge")

@@ -16,7 +16,7 @@ from mtcd.methods.mtcd.mtcd import MTCD, STCD
 from mtcd.methods.svfl.svfl import SVFL
 from mtcd.models.metrics.metric import Score
 from mtcd.models.splitnet.problem import NetProblem
-from mtcd.training.rules import DIVERGED, HOPELESS
+from mtcd.training.divergence import DIVERGED, HOPELESS
 from split_problems import case, dropping, normed, rows_but_seconds, same_weights, weights_of
 
 

@@ -53,8 +53,8 @@ from mtcd.models.losses.own import check_own_loss
 from mtcd.models.metrics import all_metrics
 from mtcd.protocol.party import Client, Party
 from mtcd.protocol.token import Token
+from mtcd.training.divergence import Divergence, worst_end_of
 from mtcd.training.plateau import WINDOWS
-from mtcd.training.rules import Divergence, worst_end_of
 
 
 class LinearParticipant(ParticipantTable):

@@ -68,7 +68,7 @@ from mtcd.models.splitnet.setup import opening_cost, split_bounds, split_parties
 from mtcd.models.splitnet.training import check_split, outside_guarantee, pace_of
 from mtcd.protocol.model import SplitStage
 from mtcd.protocol.party import Party
-from mtcd.training.rules import Divergence, worst_end_of
+from mtcd.training.divergence import Divergence, worst_end_of
 
 FUSION_CODE = "fusion_code"
 NOT_EVALUATED = (
