@@ -28,6 +28,14 @@ def sealed(server: bool) -> mtcd.Run:
     return mtcd.train(SEALED_DATA, SEALED_MODEL, "path", method, mtcd.Stop(iterations=5))
 
 
+def twin_without_solved_blocks() -> mtcd.Run:
+    """More columns than samples and a weak penalty: twin tours go on with short steps alone."""
+    model = mtcd.Glm("ridge", l2=0.01)
+    data = make_data(model, 12, [12, 13, 14], seed=3)
+    method = mtcd.STCD(walk="tour", acceleration="twin")
+    return mtcd.train(data, model, "path", method, mtcd.Stop(iterations=60))
+
+
 def masked(method: Any, kind: str = "masked") -> Any:
     """A training whose server sees masked sums."""
     return linear(RIDGE, "complete", with_masks(method, kind))
@@ -44,7 +52,8 @@ CHANGES: dict[str, Callable[[], Any]] = {
         RIDGE,
         "path",
         STCD(2, 0.01, walk="tour", acceleration="conjugate", depth=3, transport="delta32"),
-    )
+    ),
+    "twin, short steps alone": twin_without_solved_blocks,
 }
 MASKED: dict[str, Callable[[], Any]] = {
     "masked, svfl": partial(masked, SVFL(2, 0.005)),
@@ -72,6 +81,7 @@ FILLED_AND_USED_WITHIN_ONE_MESSAGE: dict[str, set[str]] = {
     "SVFLServer": {"aggregate", "penalty"},
     "TouringClient": {"t", "theta"},
     "TouringServer": {"gathering", "instruction", "products"},
+    "TwinClient": {"combined", "t", "theta"},
 }
 # journals that were set back, clients that are down: tests/simulated/test_*_faults.py have them
 FOR_FAULTS: dict[str, set[str]] = {
