@@ -38,6 +38,7 @@ MEMORY = {
 }
 TOUR = {"kind": "stcd", "walk": "tour"}
 CONJUGATE = {**TOUR, "acceleration": "conjugate"}
+TWIN = {**TOUR, "acceleration": "twin"}
 DCPA = {"kind": "dcpa"}
 TREE_CG = {"kind": "tree-cg", "degree": 3}
 ACCELERATED = {"kind": "svfl", "acceleration": "conjugate"}
@@ -142,6 +143,7 @@ SUITE: dict[str, Run] = {
     ),
     "stcd, tour, cycle with chords, K=8": _struck(plan(TOUR, chords(8), 8, RIDGE), 12, 15),
     "stcd, accelerated tour, cycle, K=8": _struck(plan(CONJUGATE, CYCLE, 8, RIDGE), 12, 16),
+    "stcd, twin tour, cycle, K=8": _struck(plan(TWIN, CYCLE, 8, LOGISTIC), 12, 32),
     "dcpa, cycle, K=8": _struck(plan(DCPA, CYCLE, 8, RIDGE), 12, 17),
     "tree-cg, complete, K=8": _struck(plan(TREE_CG, COMPLETE, 8, RIDGE), 12, 29),
     "svfl accelerated, K=8": _struck(plan(ACCELERATED, CYCLE, 8, RIDGE), 12, 30),
