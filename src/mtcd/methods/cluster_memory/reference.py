@@ -57,7 +57,7 @@ class PlainObjective:
 
     @property
     def X(self) -> Array:  # noqa: N802 - as in the formulas
-        """All columns."""
+        """The columns of all clients, side by side."""
         return np.hstack(list(self.blocks))
 
     def columns(self, k: int) -> slice:
@@ -66,7 +66,7 @@ class PlainObjective:
         return slice(start, start + self.blocks[k].shape[1])
 
     def value(self, z: Array, theta: Array) -> float:
-        """f."""
+        """f of a model, whose aggregate is ``z``."""
         if self.logistic:
             loss = np.sum(np.logaddexp(0.0, z) - self.y * z)
         else:
