@@ -105,6 +105,13 @@ def test_the_stub_has_the_public_names_of_the_core_and_of_every_feature() -> Non
     assert STUB.read_text() == stub(), "python -m documentation writes it again"
 
 
+def test_the_algorithm_is_read_in_four_files_of_a_thousand_lines() -> None:
+    """What is read beside the paper (docs/architecture.md)."""
+    folder = ROOT / "src" / "mtcd" / "methods" / "mtcd"
+    path = [folder / f"{name}.py" for name in ("mtcd", "plan", "client", "server")]
+    assert sum(len(file.read_text().splitlines()) for file in path) <= 1_000
+
+
 def test_imports_against_the_architecture_only_become_fewer() -> None:
     counts = {kind: len(imports) for kind, imports in counted(ROOT).items()}
     assert counts == {"seam": 0, "upward": 0, "side": 0}, "python -m benchmarks.seams --list"

@@ -35,6 +35,7 @@ from mtcd.methods.mtcd.checks import GRADIENT, MAJORISE, NEWTON, check_settings,
 from mtcd.methods.mtcd.client import Plan, Share
 from mtcd.methods.mtcd.combine import RULES, Combine
 from mtcd.methods.mtcd.combine.cluster import Cluster
+from mtcd.methods.mtcd.description import description_of
 from mtcd.methods.mtcd.features import (
     ACCELERATIONS,
     PLAIN_ROLES,
@@ -218,35 +219,7 @@ class MTCD(TokenMethod):
         return ACCELERATIONS[self.acceleration]
 
     def describe(self) -> str:
-        Q = "auto" if self.chooses_steps else self.local_updates
-        if self.hops is None:
-            return f"STCD, Q={Q}{self._how()}"
-
-        tokens = self.tokens
-        if tokens is None and self.clusters is None and not self._rule.one_visitor:
-            tokens = 1
-        elif tokens is None and not isinstance(self.clusters, str | None):
-            tokens = len(self.clusters)
-
-        batch = "" if self.batch is None else f", B={self.batch}"
-        shown = f"Γ={tokens or 'auto'}, S={self.hops}, Q={Q}{batch}, {self.combine_rule}"
-        return f"MTCD, {shown}{self._how()}"
-
-    def _how(self) -> str:
-        """The walk, acceleration and local solver, where they are not the paper's."""
-        parts = []
-        if self.walk != "lazy":
-            parts.append(self.walk)
-        if self.acceleration:
-            parts.append(self.acceleration)
-        if self.local_solver != GRADIENT:
-            parts.append(self.local_solver)
-
-        how = "".join(f", {part}" for part in parts)
-        kind = self._accelerated
-        if kind and kind.uses_depth and not self.chooses_steps:
-            how += f" (M={kind.most_starts(self)})"
-        return how
+        return description_of(self)
 
     @property
     def chooses_steps(self) -> bool:  # type: ignore[override]
