@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("torch")
+
 import mtcd
 from commands import outcome, run
 from mtcd.core import features

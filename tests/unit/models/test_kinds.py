@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+pytest.importorskip("torch")
+
 import torch
 
 import mtcd

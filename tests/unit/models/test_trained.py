@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("torch")
+
 import mtcd
 from boosting import SETTINGS
 from boosting import trained as trees

@@ -32,6 +32,8 @@ ONCE = LocalUpdates(1, 0.1, visit=(0, 0, 0))
 
 
 def party_of(family: Family, n: int = 60, seed: int = 0) -> Any:
+    if family.kind == "net":
+        pytest.importorskip("torch")
     X, y = samples("values", n)
     return family.client(Inputs(1, X[:, :3], (), LabelFit(Squared(), y), seed))
 
@@ -147,6 +149,7 @@ def test_the_network_of_a_party_follows_from_the_seed_and_its_number() -> None:
 
 
 def test_a_net_that_cannot_lower_the_loss_returns_what_it_was_given() -> None:
+    pytest.importorskip("torch")
     X, _ = samples("values", 20)
     party = MADE["net"].client(Inputs(0, X, (), LabelFit(Squared(), np.zeros(20)), 0))
     theta, z = party.initial(), np.zeros(20)
